@@ -1,0 +1,34 @@
+"""Every error the library raises on purpose.
+
+Each message names the field, the value it had and what is allowed.
+"""
+
+from __future__ import annotations
+
+
+class RoceGymError(Exception):
+    """Root of all errors raised by roce_gym."""
+
+
+class ConfigError(RoceGymError, ValueError):
+    """Raised when a scenario, a setting or a command-line value is not acceptable."""
+
+
+class TopologyError(ConfigError):
+    """Raised when a topology is malformed or a host cannot be reached."""
+
+
+class TraceFileError(ConfigError):
+    """Raised when a topology, flow or trace file cannot be read; names file and line."""
+
+
+class TuningError(ConfigError):
+    """Raised when settings applied during a run are not acceptable."""
+
+
+class CheckpointError(RoceGymError):
+    """Raised when a training checkpoint or an evaluation record is missing or corrupt."""
+
+
+class SimulationError(RoceGymError):
+    """Raised when the compiled core stops with a status other than success."""

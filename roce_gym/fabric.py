@@ -1,0 +1,167 @@
+"""The only door to the simulator: build it, tune it, let time pass, look, go back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roce_gym.assembly import build_state, link_free_list
+from roce_gym.config import Scenario, Settings, class_order
+from roce_gym.errors import SimulationError
+from roce_gym.presets import resolve_settings
+from roce_gym.sim import engine
+from roce_gym.sim import types as t
+from roce_gym.sim.jit import call_announced
+from roce_gym.telemetry import Interval, Meter
+from roce_gym.topology import build_network
+from roce_gym.topology.graph import Network
+from roce_gym.tuning import Tuner
+from roce_gym.units import BPS_PER_GBPS, us_to_ps
+from roce_gym.workload.plan import Plan
+from roce_gym.workload.planner import make_plan
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A copy of a fabric's whole state; opaque."""
+
+    arrays: tuple[NDArray[Any], ...]
+    settings: Settings
+
+
+class Fabric:
+    """A simulated RoCEv2 fabric with its tenants.
+
+    Example:
+        >>> from roce_gym.scenario_file import load_scenario
+        >>> fabric = Fabric(load_scenario("noisy_neighbor"), seed=1)
+        >>> interval = fabric.advance(us=200)
+        >>> int(interval.pause_frames.sum())
+        0
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int = 0,
+        *,
+        preset: str | None = None,
+        only_tenant: str | None = None,
+        network: Network | None = None,
+        plan: Plan | None = None,
+    ) -> None:
+        """Builds the fabric at time 0.
+
+        Args:
+            scenario: what to build.
+            seed: of every random draw: paths, placement, compute jitter, ECN, loss.
+            preset: settings to start with, instead of the scenario's own.
+            only_tenant: leave out the jobs of all other tenants; paths and draws stay the same.
+            network, plan: built before from the same scenario (and seed), to save time.
+
+        Raises:
+            ConfigError: anything in the scenario that cannot be built, with its field.
+        """
+        if not 0 <= seed < 2**63:
+            raise SimulationError(f"seed: {seed} is not allowed; 0 <= seed < 2^63")
+        self.scenario = scenario
+        self.seed = seed
+        self.network = network if network is not None else build_network(scenario.topology)
+        self.plan = plan if plan is not None else make_plan(
+            scenario, self.network, seed, only_tenant=only_tenant
+        )
+        host_rate_gbps = self.network.host_rate_bps / BPS_PER_GBPS
+        self._state = build_state(scenario, self.network, self.plan, seed)
+        self._tuner = Tuner(scenario, self.network)
+        self.settings = resolve_settings(scenario, host_rate_gbps, preset)
+        self._tuner.apply(self._state, self.settings)
+        order = class_order(scenario)
+        columns = tuple(order.index(c) + 1 for c in range(len(order)))
+        self._meter = Meter(len(order) + 1, columns)
+        self._meter.reset(self._state)
+        call_announced(engine.start, self._state)
+
+    @property
+    def now_ps(self) -> int:
+        """Simulated time."""
+        return int(self._state.core[0]["now_ps"])
+
+    @property
+    def flows_done(self) -> int:
+        """Flows of all flow lists that are wholly acknowledged."""
+        return int(self._state.job["flows_done"].sum())
+
+    @property
+    def num_flows(self) -> int:
+        """Flows of all flow lists."""
+        return int(self._state.job["num_flows"].sum())
+
+    def apply(self, settings: Settings) -> None:
+        """Changes the settings from now on.
+
+        Raises:
+            TuningError: wrong names or no room in the buffer; nothing is changed then.
+        """
+        self._tuner.apply(self._state, settings)
+        self.settings = settings
+
+    def advance(self, *, us: float | None = None, ps: int | None = None) -> Interval:
+        """Lets time pass and returns what happened. Give either `us` or `ps`.
+
+        Raises:
+            SimulationError: the core stopped; names status and time.
+        """
+        if (us is None) == (ps is None):
+            raise SimulationError("advance: give either us or ps")
+        duration_ps = us_to_ps(us) if us is not None else int(ps or 0)
+        if duration_ps <= 0:
+            raise SimulationError(f"advance: duration {duration_ps} ps must be positive")
+        until_ps = self.now_ps + duration_ps
+        logged: list[NDArray[Any]] = []
+        while True:
+            status = call_announced(engine.run, self._state, until_ps)
+            logged.append(self._drain_log())
+            if status == t.OK:
+                break
+            self._mend(status)
+        return self._meter.close(self._state, np.concatenate(logged))
+
+    def _drain_log(self) -> NDArray[Any]:
+        core: Any = self._state.core[0]
+        entries = self._state.log[: core["log_length"]].copy()
+        core["log_length"] = 0
+        return entries
+
+    def _mend(self, status: int) -> None:
+        """Enlarges what the core ran out of; the run goes on as if it had been large enough."""
+        if status == t.PACKETS_LOW:
+            self._enlarge("packet", "free_packet", "packets_left")
+        elif status == t.MESSAGES_LOW:
+            self._enlarge("message", "free_message", "messages_left")
+        elif status != t.LOG_FULL:
+            raise SimulationError(f"the core stopped with status {status} at {self.now_ps} ps")
+
+    def _enlarge(self, name: str, head: str, left: str) -> None:
+        old = getattr(self._state, name)
+        new = np.zeros(2 * len(old), old.dtype)
+        new[: len(old)] = old
+        link_free_list(new, len(old))
+        core: Any = self._state.core[0]
+        new["next"][-1] = core[head]
+        core[head] = len(old)
+        core[left] += len(old)
+        self._state = self._state._replace(**{name: new})
+
+    def snapshot(self) -> Snapshot:
+        """Copies the whole state; between two `advance` calls."""
+        return Snapshot(tuple(array.copy() for array in self._state), self.settings)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Goes back to a snapshot of this fabric; what follows is repeated bit for bit."""
+        self._state = t.State(*(array.copy() for array in snapshot.arrays))
+        self._tuner.assume(snapshot.settings)
+        self.settings = snapshot.settings
+        self._meter.reset(self._state)

@@ -1,0 +1,91 @@
+"""Random values in scenario files.
+
+{uniform: [a, b]}       a real number; a whole one where both bounds are whole, so write 1.0 for
+{log_uniform: [a, b]}   a bound to get a real one
+{integers: [a, b]}      a whole number, both bounds included
+{choice: [x, y, …]}     one of the values, which may hold distributions themselves
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from typing import Any
+
+import numpy as np
+
+from roce_gym.errors import ConfigError
+from roce_gym.scenario_file.tree import element_keys, is_distribution
+
+_MAX_BOUND = 2**53
+"""Up to here, a double holds every whole number."""
+
+
+def draw(raw: dict[str, Any], seed: int) -> dict[str, Any]:
+    """A copy of a scenario in which each distribution is replaced by a value.
+
+    The value depends on the seed and on the place of the distribution (its path of keys, with list
+    elements by name where they have one), so that distributions which are added, removed or changed
+    leave the draws of all others as they were.
+
+    Args:
+        raw: as from :func:`load_raw`.
+        seed: not negative.
+
+    Raises:
+        ConfigError: bounds that are not numbers, in the wrong order, or out of range.
+    """
+    if seed < 0:
+        raise ConfigError(f"seed = {seed} is not allowed; allowed: 0 and above")
+    drawn: dict[str, Any] = _resolve(raw, (), int(seed))
+    return drawn
+
+
+def _resolve(node: Any, path: tuple[str, ...], seed: int) -> Any:
+    if is_distribution(node):
+        ((kind, given),) = node.items()
+        return _sample(kind, given, path, seed)
+    if isinstance(node, dict):
+        return {key: _resolve(value, (*path, str(key)), seed) for key, value in node.items()}
+    if isinstance(node, list | tuple):
+        keys = element_keys(list(node))
+        return [_resolve(value, (*path, key), seed) for key, value in zip(keys, node, strict=True)]
+    return node
+
+
+def _sample(kind: str, given: Any, path: tuple[str, ...], seed: int) -> Any:
+    field = ".".join(path)
+    rng = np.random.default_rng(np.random.SeedSequence([seed, zlib.crc32(field.encode())]))
+    if kind == "choice":
+        if not isinstance(given, list) or not given:
+            raise ConfigError(f"{field}.choice: a list of at least one value is expected")
+        return _resolve(given[rng.integers(len(given))], (*path, "choice"), seed)
+    value: float
+    low, high = _bounds(given, f"{field}.{kind}")
+    is_whole = isinstance(low, int) and isinstance(high, int)
+    if kind == "integers":
+        if not is_whole:
+            raise ConfigError(f"{field}.integers = {given}: whole bounds are expected")
+        return int(rng.integers(low, high, endpoint=True))
+    if kind == "uniform":
+        value = float(rng.uniform(low, high))
+    elif low > 0:
+        value = math.exp(rng.uniform(math.log(low), math.log(high)))
+    else:
+        raise ConfigError(f"{field}.log_uniform = {given}: bounds above 0 are expected")
+    value = min(max(value, low), high)
+    return round(value) if is_whole else value
+
+
+def _bounds(given: Any, field: str) -> tuple[Any, Any]:
+    if (
+        not isinstance(given, list)
+        or len(given) != 2
+        or not all(type(bound) in (int, float) and abs(bound) <= _MAX_BOUND for bound in given)
+    ):
+        raise ConfigError(
+            f"{field} = {given}: two numbers [lowest, highest] within ±2^53 are expected"
+        )
+    if given[0] > given[1]:
+        raise ConfigError(f"{field} = {given}: the lower bound must come first")
+    return given[0], given[1]

@@ -1,0 +1,116 @@
+"""Values given on the command line in place of those in a scenario file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from roce_gym.config import Scenario
+from roce_gym.errors import ConfigError
+from roce_gym.scenario_file.read import parse_yaml
+from roce_gym.scenario_file.tree import copy_tree, element_keys, is_distribution
+
+_Types = list[Any]
+"""What may stand at a place, one entry an alternative; empty where the scenario model ends."""
+
+
+def apply_overrides(raw: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """A copy of a scenario with some values replaced, in the order given.
+
+    Args:
+        raw: as from :func:`load_raw`.
+        overrides: `dotted.path=value`; the value is YAML (and may be a distribution); list elements
+            by index or by their `name`. Fields that the file leaves out may be set, too. Relative
+            paths of files start at the current folder.
+
+    Raises:
+        ConfigError: not of this form, or nothing of this path exists; lists what exists there.
+    """
+    tree: dict[str, Any] = copy_tree(raw)
+    for text in overrides:
+        path, equals, value = text.partition("=")
+        if not equals or not path.strip():
+            raise ConfigError(f"override {text!r} is not of the form dotted.path=value")
+        _replace(tree, path.strip().split("."), parse_yaml(value, f"override {text!r}"))
+    return tree
+
+
+def _replace(tree: dict[str, Any], path: list[str], value: Any) -> None:
+    node: Any = tree
+    types: _Types = [Scenario]
+    for depth, text in enumerate(path):
+        place = ".".join(path[:depth]) or "scenario"
+        if is_distribution(node):
+            raise ConfigError(f"override: {place} is drawn at random; replace all of it")
+        key, types = _step(node, text, types, place)
+        if depth + 1 == len(path):
+            node[key] = value
+        node = node[key]
+
+
+def _step(node: Any, text: str, types: _Types, place: str) -> tuple[Any, _Types]:
+    """One key of a path: what it is in `node`, and what may stand there.
+
+    A field that is missing, but known, is created with its default.
+    """
+    if isinstance(node, list):
+        names, numbers = element_keys(node), [str(i) for i in range(len(node))]
+        for keys in (names, numbers):
+            if text in keys:
+                return keys.index(text), [t for row in types for t in _element_types(row)]
+        raise _unknown(place, text, names)
+    if not isinstance(node, dict):
+        raise ConfigError(f"override: {place} = {node!r} has no part {text!r}")
+    fields = _fields(types, node)
+    if text in node:
+        return text, _alternatives(fields[text].annotation) if text in fields else []
+    if text not in fields:
+        raise _unknown(place, text, [*map(str, node), *fields])
+    node[text] = _default(fields[text])
+    return text, _alternatives(fields[text].annotation)
+
+
+def _unknown(place: str, text: str, existing: Sequence[str]) -> ConfigError:
+    shown = ", ".join(dict.fromkeys(existing)) or "nothing"
+    return ConfigError(f"override: {place} has no {text!r}; there is: {shown}")
+
+
+def _alternatives(annotation: Any) -> _Types:
+    """The members of a union, or the type itself; without annotations around them."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _alternatives(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        return [one for arg in get_args(annotation) for one in _alternatives(arg)]
+    return [annotation]
+
+
+def _element_types(annotation: Any) -> _Types:
+    """What the elements of a `tuple[X, ...]` may be."""
+    is_tuple = get_origin(annotation) is tuple
+    return _alternatives(get_args(annotation)[0]) if is_tuple else []
+
+
+def _fields(types: _Types, node: dict[str, Any]) -> dict[str, FieldInfo]:
+    """The fields that a mapping may have; a `kind` it states narrows them down."""
+    fields: dict[str, FieldInfo] = {}
+    for one in types:
+        if isinstance(one, type) and issubclass(one, BaseModel):
+            kind = one.model_fields.get("kind")
+            if kind is None or node.get("kind") in (None, *get_args(kind.annotation)):
+                fields |= one.model_fields
+        elif (args := get_args(one)) and get_origin(args[0]) is Literal:  # dict[Literal, value]
+            fields |= dict.fromkeys(get_args(args[0]), FieldInfo.from_annotation(args[1]))
+    return fields
+
+
+def _default(field: FieldInfo) -> Any:
+    """A tree to start from where a file leaves a field out; {} stands for a model's defaults."""
+    default = field.get_default(call_default_factory=True)
+    if isinstance(default, tuple):
+        return [one.model_dump() if isinstance(one, BaseModel) else one for one in default]
+    return dict(default) if isinstance(default, dict) else {}

@@ -1,0 +1,206 @@
+"""The event loop: take the next event, hand it to its owner, serve the link it concerns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roce_gym.sim.cc import dcqcn
+from roce_gym.sim.collective import on_job_timer, on_member_timer, start_jobs
+from roce_gym.sim.jit import entry, helper, rare, source_hash
+from roce_gym.sim.nic import after_send, more_to_send, next_from_host
+from roce_gym.sim.pool import free_packet
+from roce_gym.sim.port import await_free, transmit
+from roce_gym.sim.rng import STREAM_LOSS, uniform
+from roce_gym.sim.switch import forward, hear_pfc, next_from_switch
+from roce_gym.sim.transport import on_retransmission_timer, receive
+from roce_gym.sim.types import (
+    DATA,
+    FOREVER,
+    LOG_FULL,
+    MESSAGES_LOW,
+    NONE,
+    OK,
+    PACKETS_LOW,
+    PAUSE,
+    WHEEL_OVERRUN,
+)
+from roce_gym.sim.wheel import (
+    BUCKET_SHIFT,
+    KEY_SHIFT,
+    SLOT_MASK,
+    next_bucket,
+    open_bucket,
+    schedule,
+)
+
+PACKET_RESERVE = 8
+"""More than the packets one event can create (ACK, CNP, pause, resume, data)."""
+
+
+@helper
+def _on_arrival(s, link, now):
+    """A packet has crossed a link. Returns the link to serve next, or NONE."""
+    wire = s.link[link]
+    p = wire["flight_head"]
+    packet = s.packet[p]
+    following = packet["next"]
+    wire["flight_head"] = following
+    if following != NONE:
+        schedule(s, link, s.packet[following]["stamp"])
+    if packet["kind"] >= PAUSE:
+        return hear_pfc(s, link, p, now)
+    if wire["loss"] > 0.0 and _is_lost(s, link):
+        free_packet(s, p)
+        return NONE
+    if wire["dst"] < s.params[0]["num_hosts"]:
+        return receive(s, link, p, now)
+    return forward(s, link, p, now)
+
+
+@rare
+def _is_lost(s, link):
+    arrivals = s.link_packets[link]
+    s.link_packets[link] = arrivals + 1
+    if uniform(s.params[0]["seed"], STREAM_LOSS, link, arrivals) >= s.link[link]["loss"]:
+        return False
+    s.link_losses[link] += 1
+    return True
+
+
+@helper
+def _serve(s, link, now):
+    """Sends the next packet of a link if it is idle (rules, section 3)."""
+    wire = s.link[link]
+    if wire["free_ps"] > now:
+        await_free(s, link)
+        return
+    if wire["done_pending"] == 1:
+        return
+    if wire["src"] < s.params[0]["num_hosts"]:
+        p = next_from_host(s, link, now)
+        if p == NONE:
+            return
+        kind = s.packet[p]["kind"]
+        transmit(s, link, p, now)
+        if kind == DATA:
+            after_send(s, link, s.packet[p]["qp"], now)
+        if more_to_send(s, link, now):
+            await_free(s, link)
+    else:
+        p = next_from_switch(s, link, now)
+        if p == NONE:
+            return
+        transmit(s, link, p, now)
+        if int(wire["waiting"]) & ~int(wire["paused"]) != 0:
+            await_free(s, link)
+
+
+@helper
+def _on_timer(s, timer, now):
+    """A retransmission, compute or job timer has fired."""
+    params = s.params[0]
+    if timer < params["num_qps"]:
+        on_retransmission_timer(s, timer, now)
+    elif timer < params["num_qps"] + params["num_members"]:
+        on_member_timer(s, timer - params["num_qps"], now)
+    else:
+        on_job_timer(s, timer - params["num_qps"] - params["num_members"], now)
+
+
+@helper
+def _handle(s, slot, now):
+    params = s.params[0]
+    links = params["num_links"]
+    link = NONE
+    if slot < links:
+        link = _on_arrival(s, slot, now)
+    elif slot < 2 * links:
+        link = slot - links
+        s.link[link]["done_pending"] = 0
+    elif slot < 2 * links + params["num_hosts"]:
+        link = int(s.host_link[slot - 2 * links])
+    else:
+        _on_timer(s, slot - 2 * links - params["num_hosts"], now)
+    if link != NONE:
+        _serve(s, link, now)
+
+
+@helper
+def _shortage(s):
+    """A status if the next event might find a pool or the log exhausted, else OK."""
+    core = s.core[0]
+    params = s.params[0]
+    if core["packets_left"] < PACKET_RESERVE:
+        return PACKETS_LOW
+    if core["messages_left"] < params["message_reserve"]:
+        return MESSAGES_LOW
+    if core["log_length"] + params["log_reserve"] > s.log.size:
+        return LOG_FULL
+    return OK
+
+
+@rare
+def _settle(s, now):
+    """Brings every sender's timers up to date, so that its rate can be read or re-tuned."""
+    for qp in range(s.sender.size):
+        dcqcn.catch_up(s, qp, now)
+
+
+def _make_run(_key: int) -> Any:
+    def run(s, until_ps):
+        """Handles all events up to and including `until_ps`. Returns a status.
+
+        A status other than OK is returned before the event that met the shortage, so that the
+        caller can mend it and call again.
+        """
+        _ = _key  # part of the cache key, see jit.py
+        core = s.core[0]
+        status = OK
+        events = 0
+        while status == OK:
+            if core["cursor"] == s.current.size:
+                bucket = next_bucket(s)
+                if bucket > until_ps >> BUCKET_SHIFT:
+                    break
+                open_bucket(s, bucket)
+                continue
+            key = s.current[core["cursor"]]
+            now = (core["bucket"] << BUCKET_SHIFT) + (key >> KEY_SHIFT)
+            if now > until_ps:
+                break
+            status = _shortage(s)
+            if status != OK:
+                break
+            core["cursor"] += 1
+            slot = key & SLOT_MASK
+            if s.event_ps[slot] != now:  # cancelled
+                continue
+            s.event_ps[slot] = FOREVER
+            if now < core["now_ps"]:
+                status = WHEEL_OVERRUN
+                break
+            core["now_ps"] = now
+            _handle(s, slot, now)
+            events += 1
+        core["events"] += events
+        if status == OK:
+            core["now_ps"] = until_ps
+            _settle(s, until_ps)
+        core["status"] = status
+        return status
+
+    return entry(run)
+
+
+def _make_start(_key: int) -> Any:
+    def start(s):
+        """Arms the jobs' first timers."""
+        _ = _key
+        start_jobs(s)
+
+    return entry(start)
+
+
+_KEY = source_hash()
+run = _make_run(_KEY)
+start = _make_start(_KEY)

@@ -1,0 +1,89 @@
+"""One end of a link: its queues, the choice of a class, and putting a packet on the wire."""
+
+from __future__ import annotations
+
+from roce_gym.sim.jit import helper
+from roce_gym.sim.types import NONE
+from roce_gym.sim.wheel import lowest_bit, schedule
+
+
+@helper
+def transmit(s, link, p, now):
+    """Puts a packet on an idle link (rules, section 3)."""
+    wire = s.link[link]
+    packet = s.packet[p]
+    on_wire = packet["size"] + s.params[0]["gap"]
+    free_ps = now + ((on_wire * wire["ps_per_kib"]) >> 10)
+    arrival_ps = free_ps + wire["delay_ps"]
+    wire["free_ps"] = free_ps
+    packet["stamp"] = arrival_ps
+    packet["next"] = NONE
+    if wire["flight_head"] == NONE:
+        wire["flight_head"] = p
+        schedule(s, link, arrival_ps)
+    else:
+        s.packet[wire["flight_tail"]]["next"] = p
+    wire["flight_tail"] = p
+
+
+@helper
+def await_free(s, link):
+    """Makes sure that a TX_DONE event comes when the link is free."""
+    wire = s.link[link]
+    if wire["done_pending"] == 0:
+        wire["done_pending"] = 1
+        schedule(s, s.params[0]["num_links"] + link, wire["free_ps"])
+
+
+@helper
+def append(s, link, cls, p, now):
+    """Puts a packet at the end of a queue."""
+    queue = s.queue[link * s.params[0]["num_classes"] + cls]
+    if queue["head"] == NONE:
+        queue["head"] = p
+        s.link[link]["waiting"] |= 1 << cls
+    else:
+        s.packet[queue["tail"]]["next"] = p
+    queue["tail"] = p
+    s.packet[p]["next"] = NONE
+    _integrate(queue, now)
+    occupied = queue["bytes"] + s.packet[p]["size"]
+    queue["bytes"] = occupied
+    if occupied > queue["max_bytes"]:
+        queue["max_bytes"] = occupied
+
+
+@helper
+def take(s, link, cls, now):
+    """Removes the first packet of a queue that is not empty; counts it as sent."""
+    queue = s.queue[link * s.params[0]["num_classes"] + cls]
+    p = queue["head"]
+    packet = s.packet[p]
+    queue["head"] = packet["next"]
+    _integrate(queue, now)
+    queue["bytes"] -= packet["size"]
+    queue["tx_bytes"] += packet["size"]
+    queue["tx_packets"] += 1
+    return p
+
+
+@helper
+def _integrate(queue, now):
+    queue["area"] += (queue["bytes"] * (now - queue["changed_ps"])) >> 10
+    queue["changed_ps"] = now
+
+
+@helper
+def choose_class(s, link):
+    """The class that is served next: NONE, a strict one, or the next in round robin."""
+    wire = s.link[link]
+    eligible = int(wire["waiting"]) & ~int(wire["paused"])
+    if eligible == 0:
+        return NONE
+    strict = eligible & s.params[0]["strict"]
+    if strict != 0:
+        return lowest_bit(strict)
+    later = eligible & ~((2 << int(wire["last_rr"])) - 1)
+    cls = lowest_bit(later if later != 0 else eligible)
+    wire["last_rr"] = cls
+    return cls

@@ -1,0 +1,178 @@
+"""Shared-buffer switch: admission, ECN marking at the head of the queue, PFC (rules, 4 and 5)."""
+
+from __future__ import annotations
+
+from roce_gym.sim.jit import helper
+from roce_gym.sim.pool import free_packet, new_packet
+from roce_gym.sim.port import append, await_free, choose_class, take, transmit
+from roce_gym.sim.rng import STREAM_ECN, uniform
+from roce_gym.sim.types import (
+    CE,
+    DATA,
+    FOREVER,
+    LOSSLESS,
+    NONE,
+    PAUSE,
+    RESUME,
+    TOLD_TO_PAUSE,
+)
+
+
+@helper
+def forward(s, link, p, now):
+    """A packet has arrived at a switch. Returns the output link to serve, or NONE."""
+    params = s.params[0]
+    packet = s.packet[p]
+    hop = packet["hop"] + 1
+    packet["hop"] = hop
+    route = 2 * packet["qp"] + (0 if packet["kind"] == DATA else 1)
+    out = s.path[route * params["max_hops"] + hop]
+    cls = int(packet["cls"])
+    port = link * params["num_classes"] + cls
+    switch = s.switch[s.link[link]["dst"] - params["num_hosts"]]
+    if not _admit(s.ingress[port], switch, packet["size"]):
+        s.ingress[port]["drops"] += 1
+        free_packet(s, p)
+        return NONE
+    packet["stamp"] = link
+    append(s, out, cls, p, now)
+    _pause_if_needed(s, s.ingress[port], switch, link, cls, now)
+    return out
+
+
+@helper
+def _threshold(ingress, switch):
+    """Shared bytes the (port, class) may hold: static, or alpha x free shared (HPCC, DT)."""
+    if ingress["static_threshold"] != NONE:
+        return int(ingress["static_threshold"])
+    free = switch["pool"] - switch["shared"]
+    return int(ingress["alpha"] * free) if free > 0 else 0
+
+
+@helper
+def _shared_part(buffered, reserved):
+    return buffered - reserved if buffered > reserved else 0
+
+
+@helper
+def _admit(ingress, switch, size):
+    """Takes a packet into the accounting; False if it has to be dropped."""
+    used = _shared_part(ingress["bytes"], ingress["reserved"])
+    after = _shared_part(ingress["bytes"] + size, ingress["reserved"])
+    over = after > 0 and (
+        after > _threshold(ingress, switch) or after - used > switch["pool"] - switch["shared"]
+    )
+    if over:
+        if size + ingress["headroom_used"] > ingress["headroom"]:
+            return False
+        ingress["headroom_used"] += size
+    else:
+        ingress["bytes"] += size
+        switch["shared"] += after - used
+    return True
+
+
+@helper
+def _pause_if_needed(s, ingress, switch, link, cls, now):
+    if ingress["flags"] != LOSSLESS:  # lossy, or told already
+        return
+    used = _shared_part(ingress["bytes"], ingress["reserved"])
+    if ingress["headroom_used"] > 0 or used >= _threshold(ingress, switch):
+        ingress["flags"] = LOSSLESS | TOLD_TO_PAUSE
+        ingress["pauses"] += 1
+        _send_pfc(s, link ^ 1, cls, PAUSE, now)
+
+
+@helper
+def _release(s, ingress, switch, size, link, cls, now):
+    """A packet leaves: gives back headroom, then shared, then reserve; resumes if it may."""
+    from_headroom = min(ingress["headroom_used"], size)
+    used = _shared_part(ingress["bytes"], ingress["reserved"])
+    ingress["headroom_used"] -= from_headroom
+    ingress["bytes"] -= size - from_headroom
+    still_used = _shared_part(ingress["bytes"], ingress["reserved"])
+    switch["shared"] -= used - still_used
+    if ingress["flags"] < TOLD_TO_PAUSE or ingress["headroom_used"] > 0:
+        return
+    if still_used == 0 or still_used + ingress["xon_offset"] <= _threshold(ingress, switch):
+        ingress["flags"] = LOSSLESS
+        ingress["resumes"] += 1
+        _send_pfc(s, link ^ 1, cls, RESUME, now)
+
+
+@helper
+def _send_pfc(s, link, cls, kind, now):
+    """Sends a pause or resume frame: at once if the link is idle, else as the next packet."""
+    p = new_packet(s, kind, NONE, cls, s.params[0]["pfc"], 0, 0)
+    append(s, link, 0, p, now)
+    wire = s.link[link]
+    if wire["free_ps"] > now or wire["done_pending"] == 1:
+        await_free(s, link)
+    else:
+        transmit(s, link, _take_pfc(s, link, now), now)
+
+
+@helper
+def _take_pfc(s, link, now):
+    p = take(s, link, 0, now)
+    if s.queue[link * s.params[0]["num_classes"]]["head"] == NONE:
+        s.link[link]["waiting"] &= ~1
+    return p
+
+
+@helper
+def hear_pfc(s, link, p, now):
+    """A PFC frame has arrived on a link. Returns the link to serve after a resume, else NONE."""
+    packet = s.packet[p]
+    out = link ^ 1
+    cls = int(packet["cls"])
+    ingress = s.ingress[out * s.params[0]["num_classes"] + cls]
+    kind = packet["kind"]
+    free_packet(s, p)
+    wire = s.link[out]
+    if kind == PAUSE:
+        if ingress["paused_since_ps"] == FOREVER:
+            ingress["paused_since_ps"] = now
+        wire["paused"] |= 1 << cls
+        return NONE
+    if ingress["paused_since_ps"] != FOREVER:
+        ingress["paused_ps"] += now - ingress["paused_since_ps"]
+        ingress["paused_since_ps"] = FOREVER
+    wire["paused"] &= ~(1 << cls)
+    return out
+
+
+@helper
+def next_from_switch(s, link, now):
+    """Takes the packet an output sends next; NONE if it has none to send."""
+    cls = choose_class(s, link)
+    if cls == NONE:
+        return NONE
+    params = s.params[0]
+    port = link * params["num_classes"] + cls
+    queue = s.queue[port]
+    sent_before = queue["tx_packets"]
+    p = take(s, link, cls, now)
+    if queue["head"] == NONE:
+        s.link[link]["waiting"] &= ~(1 << cls)
+    if cls == 0:
+        return p
+    packet = s.packet[p]
+    came_on = packet["stamp"]
+    switch = s.switch[s.link[link]["src"] - params["num_hosts"]]
+    ingress = s.ingress[came_on * params["num_classes"] + cls]
+    _release(s, ingress, switch, packet["size"], came_on, cls, now)
+    left = queue["bytes"]
+    if left > queue["kmin"] and _marks(s, queue, left, port, sent_before):
+        packet["flags"] |= CE
+        queue["marks"] += 1
+    return p
+
+
+@helper
+def _marks(s, queue, left, port, sent_before):
+    """RED on the instantaneous queue (DCQCN 3.1); PRECONDITION: left > kmin."""
+    if left > queue["kmax"]:
+        return True
+    share = queue["pmax"] * (left - queue["kmin"]) / (queue["kmax"] - queue["kmin"])
+    return uniform(s.params[0]["seed"], STREAM_ECN, port, sent_before) < share

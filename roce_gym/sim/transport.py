@@ -1,0 +1,192 @@
+"""Reliable transport: what a host does with a packet that arrives (rules, section 7)."""
+
+from __future__ import annotations
+
+from roce_gym.sim.cc import dcqcn
+from roce_gym.sim.collective import delivered
+from roce_gym.sim.jit import helper, rare
+from roce_gym.sim.nic import activate, arm_retransmission, fail, queue_control, wake_at
+from roce_gym.sim.pool import free_message, free_packet, new_packet
+from roce_gym.sim.types import (
+    ACK,
+    CC_NONE,
+    CE,
+    CNP,
+    DATA,
+    ECHO,
+    FAILED,
+    FLOWS,
+    LAST,
+    NACK,
+    NONE,
+)
+
+
+@helper
+def receive(s, link, p, now):
+    """A packet has arrived at a host. Returns the host's link if it should be served, or NONE."""
+    packet = s.packet[p]
+    kind = packet["kind"]
+    qp = packet["qp"]
+    seq = packet["seq"]
+    flags = packet["flags"]
+    if kind == DATA:
+        payload = packet["size"] - s.params[0]["header"]
+        free_packet(s, p)
+        return _on_data(s, link ^ 1, qp, seq, payload, flags, now)
+    free_packet(s, p)
+    if kind == CNP:
+        _notify(s, qp, now)
+        return NONE
+    _on_ack(s, qp, seq, kind, flags, now)
+    return link ^ 1
+
+
+@helper
+def _on_data(s, out, qp, seq, payload, flags, now):
+    params = s.params[0]
+    receiver = s.receiver[qp]
+    answered = False
+    ce = flags & CE
+    if ce != 0 and params["cnp_packets"] == 1:
+        answered = _send_cnp(s, out, qp, now)
+        ce = 0
+    if seq == receiver["expected"]:
+        receiver["expected"] = seq + payload
+        receiver["ce_seen"] |= ce
+        receiver["unacked"] += 1
+        last = flags & LAST
+        if last != 0 or receiver["unacked"] >= params["ack_every"]:
+            _send_ack(s, out, qp, ACK, 0, now)
+            answered = True
+        if last != 0:
+            receiver["messages"] += 1
+            delivered(s, qp, now)
+    elif seq < receiver["expected"]:
+        _send_ack(s, out, qp, ACK, ce, now)
+        answered = True
+    elif _gap_is_new(receiver, now, params["nack_interval_ps"]):
+        receiver["nack_seq"] = receiver["expected"]
+        receiver["nack_ps"] = now
+        _send_ack(s, out, qp, NACK, ce, now)
+        answered = True
+    return out if answered else NONE
+
+
+@helper
+def _gap_is_new(receiver, now, interval_ps):
+    return receiver["nack_seq"] != receiver["expected"] or now - receiver["nack_ps"] >= interval_ps
+
+
+@helper
+def _send_ack(s, out, qp, kind, ce, now):
+    """ACK or NACK of all bytes before `expected`, with the echo of CE bits seen since the last."""
+    receiver = s.receiver[qp]
+    flags = ECHO if (receiver["ce_seen"] | ce) != 0 else 0
+    receiver["ce_seen"] = 0
+    receiver["unacked"] = 0
+    cls = s.qp[qp]["ack_cls"]
+    p = new_packet(s, kind, qp, cls, s.params[0]["ack"], receiver["expected"], flags)
+    queue_control(s, out, cls, p, now)
+
+
+@helper
+def _send_cnp(s, out, qp, now):
+    """A CNP, unless the last one of this QP is too recent; whether it was sent."""
+    receiver = s.receiver[qp]
+    if now - receiver["cnp_ps"] < s.params[0]["cnp_interval_ps"]:
+        return False
+    receiver["cnp_ps"] = now
+    cls = s.qp[qp]["cnp_cls"]
+    p = new_packet(s, CNP, qp, cls, s.params[0]["cnp"], 0, 0)
+    queue_control(s, out, cls, p, now)
+    return True
+
+
+@helper
+def _notify(s, qp, now):
+    s.receiver[qp]["cnps"] += 1
+    if s.sender[qp]["cc"] != CC_NONE:
+        dcqcn.on_cnp(s, qp, now)
+
+
+@helper
+def _on_ack(s, qp, seq, kind, flags, now):
+    sender = s.sender[qp]
+    if flags & ECHO != 0:
+        _notify(s, qp, now)
+    stale = seq < sender["snd_una"]
+    if seq > sender["snd_una"]:
+        sender["snd_una"] = seq
+        s.qp[qp]["progress_ps"] = now
+        s.qp[qp]["retries"] = 0
+        oldest = s.qp[qp]["oldest"]
+        if oldest != NONE and s.message[oldest]["end"] <= seq:
+            _complete(s, qp, now)
+    if kind == NACK and not stale:
+        go_back(s, qp)
+    activate(s, qp, now)
+
+
+@rare
+def _complete(s, qp, now):
+    """Retires messages that are wholly acknowledged."""
+    pair = s.qp[qp]
+    sender = s.sender[qp]
+    m = pair["oldest"]
+    while m != NONE and s.message[m]["end"] <= sender["snd_una"]:
+        message = s.message[m]
+        if s.job[pair["job"]]["kind"] == FLOWS:
+            _log_flow(s, s.job[pair["job"]], pair["job"], message, now)
+        following = message["next"]
+        free_message(s, m)
+        m = following
+    pair["oldest"] = m
+    if sender["snd_nxt"] < sender["snd_una"]:  # an ACK of bytes sent before a go-back
+        go_back(s, qp)
+
+
+@helper
+def _log_flow(s, job, job_id, message, now):
+    job["flows_done"] += 1
+    core = s.core[0]
+    entry = s.log[core["log_length"]]
+    core["log_length"] += 1
+    entry["job"] = job_id
+    entry["index"] = message["tag"]
+    entry["start_ps"] = message["start_ps"]
+    entry["end_ps"] = now
+    entry["bytes"] = message["bytes"]
+
+
+@rare
+def go_back(s, qp):
+    """Go-back-N: the next byte to send is the first one not acknowledged."""
+    sender = s.sender[qp]
+    pair = s.qp[qp]
+    sender["snd_nxt"] = sender["snd_una"]
+    pair["sending"] = pair["oldest"]
+    if pair["oldest"] != NONE:
+        sender["message_end"] = s.message[pair["oldest"]]["end"]
+
+
+@rare
+def on_retransmission_timer(s, qp, now):
+    """The QP's timer has fired: stop it, move it, or resend (rules, section 7)."""
+    params = s.params[0]
+    sender = s.sender[qp]
+    pair = s.qp[qp]
+    s.receiver[qp]["timer_armed"] = 0
+    if sender["snd_una"] == sender["snd_nxt"] or sender["state"] == FAILED:
+        return
+    if pair["progress_ps"] + params["rto_ps"] > now:
+        arm_retransmission(s, qp, pair["progress_ps"] + params["rto_ps"])
+        return
+    pair["retries"] += 1
+    if pair["retries"] > params["retry_limit"]:
+        fail(s, qp)
+        return
+    go_back(s, qp)
+    arm_retransmission(s, qp, now + params["rto_ps"])
+    activate(s, qp, now)
+    wake_at(s, pair["src"], now)

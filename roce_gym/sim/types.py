@@ -1,0 +1,397 @@
+"""Every array of the simulator's state, with shape, unit and meaning.
+
+The whole state is one :class:`State`: a NamedTuple of flat, preallocated, C-contiguous arrays.
+Records fetched one at a time are structured arrays of one cache line (64 bytes) or half of one.
+Copying the arrays copies the simulation exactly.
+
+Index names: `link` a directed link, `link ^ 1` its other direction; `c` a class, 0 internal for
+PFC frames; `port = link * num_classes + c` a (link, class) pair; `node` hosts first, then switches.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+NONE = -1
+FOREVER = 2**62
+"""A time in ps that never comes."""
+
+# Packet kinds. PFC frames come last: `kind >= PAUSE`.
+DATA, ACK, NACK, CNP, PAUSE, RESUME = range(6)
+
+# Packet flags.
+CE = 1  # congestion experienced: marked by a switch
+LAST = 2  # last packet of a message
+ECHO = 4  # ACK or NACK that carries a CNP
+
+# QP states of the NIC's scheduler.
+IDLE, READY, PACED, FAILED = range(4)
+
+# Congestion control of a QP.
+CC_NONE, CC_DCQCN = range(2)
+
+# Job kinds (step machines).
+FLOWS, RING, ALL_TO_ALL, INCAST = range(4)
+
+# Kernel statuses.
+OK, PACKETS_LOW, MESSAGES_LOW, LOG_FULL, WHEEL_OVERRUN = range(5)
+
+# Flags of an ingress record.
+LOSSLESS = 1
+TOLD_TO_PAUSE = 2
+
+PACKET = np.dtype(
+    [
+        ("stamp", np.int64),  # on a link: arrival time, ps; in a switch queue: input link
+        ("seq", np.int64),  # data: first byte's offset in the QP's stream; ACK, NACK: next expected
+        ("qp", np.int32),
+        ("next", np.int32),  # packet behind this one in its FIFO, or in the free list
+        ("size", np.int32),  # bytes, without preamble and gap
+        ("kind", np.uint8),
+        ("cls", np.uint8),  # PFC frames: the class they are about
+        ("flags", np.uint8),
+        ("hop", np.uint8),  # index of the link it is on, in its path
+    ],
+    align=True,
+)
+
+LINK = np.dtype(
+    [
+        ("free_ps", np.int64),  # end of the last transmission
+        ("delay_ps", np.int64),
+        ("ps_per_kib", np.int64),  # serialisation time of 1,024 bytes
+        ("flight_head", np.int32),  # packets on the wire, FIFO
+        ("flight_tail", np.int32),
+        ("src", np.int32),  # nodes
+        ("dst", np.int32),
+        ("waiting", np.int32),  # bit c: class c has something to send
+        ("paused", np.int32),  # bit c: the far end paused class c
+        ("last_rr", np.int32),  # round-robin class served last
+        ("done_pending", np.int32),  # a TX_DONE event is due at free_ps
+        ("loss", np.float64),  # probability that a packet is lost
+    ],
+    align=True,
+)
+
+QUEUE = np.dtype(
+    [
+        ("head", np.int32),
+        ("tail", np.int32),
+        ("bytes", np.int32),
+        ("max_bytes", np.int32),  # since last cleared
+        ("changed_ps", np.int64),  # when `bytes` changed last
+        ("area", np.int64),  # integral of `bytes` over time, byte x 1,024 ps
+        ("kmin", np.int32),  # bytes
+        ("kmax", np.int32),
+        ("pmax", np.float64),
+        ("tx_bytes", np.int64),
+        ("tx_packets", np.int32),
+        ("marks", np.int32),
+    ],
+    align=True,
+)
+
+INGRESS = np.dtype(
+    [
+        ("bytes", np.int32),  # buffered, headroom not counted
+        ("headroom_used", np.int32),
+        ("reserved", np.int32),
+        ("headroom", np.int32),
+        ("static_threshold", np.int32),  # NONE: dynamic
+        ("xon_offset", np.int32),
+        ("alpha", np.float64),
+        ("flags", np.int32),
+        ("pauses", np.int32),  # frames sent towards the link's source
+        ("resumes", np.int32),
+        ("drops", np.int32),
+        ("paused_since_ps", np.int64),  # FOREVER: the source is not paused
+        ("paused_ps", np.int64),  # total time the source was paused
+    ],
+    align=True,
+)
+
+SWITCH = np.dtype([("shared", np.int64), ("pool", np.int64)], align=True)  # bytes
+
+SENDER = np.dtype(
+    [
+        ("snd_nxt", np.int64),  # next byte to send
+        ("snd_una", np.int64),  # first byte not acknowledged
+        ("posted", np.int64),  # end of the bytes posted
+        ("next_send_ps", np.int64),  # pacing
+        ("rate_bps", np.int64),
+        ("cc_due_ps", np.int64),  # first congestion-control timer
+        ("message_end", np.int64),  # end of the message that holds snd_nxt
+        ("cc", np.int32),
+        ("state", np.int32),
+    ],
+    align=True,
+)
+
+QP = np.dtype(
+    [
+        ("src", np.int32),
+        ("dst", np.int32),
+        ("cls", np.int32),
+        ("ack_cls", np.int32),
+        ("cnp_cls", np.int32),
+        ("tenant", np.int32),
+        ("job", np.int32),
+        ("endpoint", np.int32),  # who gets a delivery: channel (ring) or member (all-to-all)
+        ("line_bps", np.int64),
+        ("oldest", np.int32),  # messages not wholly acknowledged, FIFO
+        ("sending", np.int32),  # message that holds snd_nxt
+        ("newest", np.int32),
+        ("retries", np.int32),
+        ("progress_ps", np.int64),  # snd_una grew, or bytes were first outstanding
+    ],
+    align=True,
+)
+
+RECEIVER = np.dtype(
+    [
+        ("expected", np.int64),
+        ("nack_seq", np.int64),
+        ("nack_ps", np.int64),  # when NACK(nack_seq) was sent
+        ("cnp_ps", np.int64),  # when the last CNP was sent
+        ("messages", np.int64),  # delivered
+        ("unacked", np.int32),  # packets since the last ACK
+        ("ce_seen", np.int32),
+        ("cnps", np.int64),  # CNPs (or echoes) taken in by the sender
+        ("timer_armed", np.int32),
+        ("pad", np.int32),
+    ],
+    align=True,
+)
+
+DCQCN = np.dtype(
+    [
+        ("target_bps", np.int64),
+        ("alpha", np.float64),
+        ("alpha_due_ps", np.int64),
+        ("cut_due_ps", np.int64),
+        ("increase_due_ps", np.int64),
+        ("bytes", np.int64),  # sent since the last byte-counter increase
+        ("time_stage", np.int32),
+        ("byte_stage", np.int32),
+        ("alpha_cnp", np.int8),
+        ("cut_cnp", np.int8),
+        ("was_cut", np.int8),
+        ("started", np.int8),
+        ("pad", np.int32),
+    ],
+    align=True,
+)
+
+DCQCN_PARAMS = np.dtype(
+    [
+        ("alpha_interval_ps", np.int64),
+        ("decrease_interval_ps", np.int64),
+        ("increase_timer_ps", np.int64),
+        ("byte_counter", np.int64),
+        ("fast_recovery_times", np.int64),
+        ("ai_bps", np.int64),
+        ("hai_bps", np.int64),
+        ("min_bps", np.int64),
+        ("max_bps", np.int64),  # 0: line rate
+        ("first_cnp_bps", np.int64),  # 0: unchanged
+        ("g", np.float64),
+        ("initial_alpha", np.float64),
+        ("alpha_cap", np.float64),
+        ("cut_divisor", np.float64),
+        ("min_decrease_factor", np.float64),
+        ("clamp", np.int32),
+        ("clamp_after_time", np.int32),
+    ],
+    align=True,
+)
+
+NIC_CLASS = np.dtype(
+    [
+        ("first_qp", np.int32),  # QPs of a (host, class) are consecutive
+        ("num_qps", np.int32),
+        ("first_word", np.int32),  # into State.ready
+        ("num_ready", np.int32),
+        ("last_served", np.int32),  # offset from first_qp
+    ],
+    align=True,
+)
+
+PACED_HEAP = np.dtype([("first", np.int32), ("size", np.int32)], align=True)  # a host
+
+MESSAGE = np.dtype(
+    [
+        ("end", np.int64),  # offset behind its last byte
+        ("start_ps", np.int64),
+        ("bytes", np.int64),
+        ("tag", np.int32),  # flow number
+        ("next", np.int32),
+    ],
+    align=True,
+)
+
+JOB = np.dtype(
+    [
+        ("kind", np.int64),
+        ("first_member", np.int64),
+        ("num_members", np.int64),
+        ("first_member_id", np.int64),  # of the random stream
+        ("first_channel", np.int64),  # ring: into State.channel, member-major
+        ("num_channels", np.int64),
+        ("first_qp", np.int64),  # into State.job_qp
+        ("message_bytes", np.int64),
+        ("messages", np.int64),  # per round and channel, member or burst
+        ("chunks", np.int64),
+        ("compute_ps", np.int64),
+        ("jitter", np.float64),
+        ("start_ps", np.int64),
+        ("stop_ps", np.int64),
+        ("period_ps", np.int64),
+        ("rounds", np.int64),  # FOREVER: no limit
+        ("round", np.int64),  # current round, burst or flow
+        ("entered_0", np.int64),  # members that entered an even / odd round
+        ("entered_1", np.int64),
+        ("finished", np.int64),  # members (or senders) that finished the current round
+        ("begun_ps", np.int64),  # last member entered / burst posted; FOREVER: between rounds
+        ("busy_ps", np.int64),  # total time of completed rounds
+        ("first_flow", np.int64),  # into State.flow
+        ("num_flows", np.int64),
+        ("flows_done", np.int64),
+    ],
+    align=True,
+)
+
+MEMBER = np.dtype(
+    [
+        ("job", np.int32),
+        ("rank", np.int32),
+        ("round", np.int64),
+        ("computing", np.int32),
+        ("channels_done", np.int32),
+        ("got_0", np.int32),  # all-to-all: messages of even / odd rounds
+        ("got_1", np.int32),
+    ],
+    align=True,
+)
+
+CHANNEL = np.dtype(
+    [
+        ("member", np.int32),
+        ("qp", np.int32),  # to the next member
+        ("sent", np.int64),  # messages, over all rounds
+        ("received", np.int64),
+    ],
+    align=True,
+)
+
+FLOW = np.dtype([("start_ps", np.int64), ("bytes", np.int64), ("qp", np.int64)], align=True)
+
+COMPLETION = np.dtype(
+    [
+        ("job", np.int64),
+        ("index", np.int64),  # round, burst or flow
+        ("start_ps", np.int64),
+        ("end_ps", np.int64),
+        ("bytes", np.int64),  # flows only
+    ],
+    align=True,
+)
+
+TIMER = np.dtype([("due_ps", np.int64), ("slot", np.int64)], align=True)
+
+PARAMS = np.dtype(
+    [
+        ("seed", np.uint64),
+        ("num_hosts", np.int64),
+        ("num_links", np.int64),
+        ("num_classes", np.int64),  # with class 0
+        ("num_qps", np.int64),
+        ("num_members", np.int64),
+        ("max_hops", np.int64),
+        ("strict", np.int64),  # bit c: class c is served by strict priority
+        ("mtu", np.int64),
+        ("header", np.int64),
+        ("ack", np.int64),
+        ("cnp", np.int64),
+        ("pfc", np.int64),
+        ("gap", np.int64),
+        ("ack_every", np.int64),
+        ("cnp_packets", np.int64),  # 1: CNPs of their own, 0: echoed in ACKs
+        ("cnp_interval_ps", np.int64),
+        ("window", np.int64),  # 0: none
+        ("rto_ps", np.int64),  # 0: none
+        ("retry_limit", np.int64),
+        ("nack_interval_ps", np.int64),
+        ("ack_ignores_pause", np.int64),
+        ("message_reserve", np.int64),  # most messages one event may post
+        ("log_reserve", np.int64),  # most completions one event may log
+        ("horizon_ps", np.int64),  # the wheel reaches this far
+    ],
+    align=True,
+)
+
+CORE = np.dtype(
+    [
+        ("now_ps", np.int64),
+        ("bucket", np.int64),  # current bucket, counted from time 0
+        ("cursor", np.int64),  # next event of the current bucket, into State.current
+        ("num_far", np.int64),
+        ("free_packet", np.int64),  # free list
+        ("packets_left", np.int64),
+        ("free_message", np.int64),
+        ("messages_left", np.int64),
+        ("log_length", np.int64),
+        ("status", np.int64),
+        ("events", np.int64),
+        ("failed_qps", np.int64),
+    ],
+    align=True,
+)
+
+Array = NDArray[np.generic]
+
+
+class State(NamedTuple):
+    """The simulation. Kernels read and write these arrays in place."""
+
+    params: Array  # (1,) PARAMS, constant
+    core: Array  # (1,) CORE
+    # event queue (wheel.py); an event is a slot, see there
+    event_ps: Array  # (num_slots,) int64, due time of a scheduled event, FOREVER: none
+    event_next: Array  # (num_slots,) int32, next event in the bucket
+    bucket_head: Array  # (num_buckets,) int32
+    bucket_bits: Array  # (num_buckets / 32,) int64, bit set: bucket not empty
+    bucket_words: Array  # (num_buckets / 1024,) int64, bit set: word of bucket_bits not 0
+    current: Array  # (num_slots,) int64, sorted keys of the current bucket, right-aligned
+    far: Array  # (num_timers,) TIMER, binary heap of timers beyond the current bucket
+    # network
+    packet: Array  # (num_packets,) PACKET
+    link: Array  # (num_links,) LINK
+    link_packets: Array  # (num_links,) int64, arrivals on lossy links
+    link_losses: Array  # (num_links,) int64
+    queue: Array  # (num_links * num_classes,) QUEUE, at the link's source
+    ingress: Array  # (num_links * num_classes,) INGRESS, at the link's destination
+    switch: Array  # (num_switches,) SWITCH
+    path: Array  # (num_qps * 2 * max_hops,) int32, links of data, then of ACKs
+    # NIC
+    qp: Array  # (num_qps,) QP
+    sender: Array  # (num_qps,) SENDER
+    receiver: Array  # (num_qps,) RECEIVER
+    nic: Array  # (num_hosts * num_classes,) NIC_CLASS
+    ready: Array  # int64 words of 32 bits, QPs that may send now
+    paced: Array  # (num_hosts,) PACED_HEAP
+    paced_qp: Array  # (num_qps,) int32, heaps of QPs by next_send_ps
+    host_link: Array  # (num_hosts,) int32
+    message: Array  # (num_messages,) MESSAGE
+    # congestion control
+    dcqcn: Array  # (num_qps,) DCQCN
+    dcqcn_params: Array  # (num_tenants,) DCQCN_PARAMS
+    # jobs
+    job: Array  # (num_jobs,) JOB
+    job_qp: Array  # int32, QPs of each job in its own order
+    member: Array  # (num_members,) MEMBER
+    channel: Array  # (num_channels,) CHANNEL
+    flow: Array  # (num_flows,) FLOW
+    log: Array  # (log_size,) COMPLETION

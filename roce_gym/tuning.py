@@ -1,0 +1,158 @@
+"""Writes settings into the simulator's arrays, at the start and during a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roce_gym.config import ClassSettings, DcqcnConfig, Scenario, Settings, class_order
+from roce_gym.errors import TuningError
+from roce_gym.sim import types as t
+from roce_gym.topology.graph import Network
+from roce_gym.units import mbps_to_bps, us_to_ps
+
+_NEVER_MARK = np.iinfo(np.int32).max
+
+
+def check_names(scenario: Scenario, settings: Settings) -> None:
+    """Settings must name exactly the scenario's classes and tenants.
+
+    Raises:
+        TuningError: a name is missing or unknown.
+    """
+    for field, given, wanted in (
+        ("classes", set(settings.classes), {c.name for c in scenario.classes}),
+        ("tenants", set(settings.tenants), {x.name for x in scenario.tenants}),
+    ):
+        if given != wanted:
+            raise TuningError(f"settings.{field}: got {sorted(given)}; needed: {sorted(wanted)}")
+
+
+class Tuner:
+    """Applies :class:`Settings` to a state; precomputes what does not change."""
+
+    def __init__(self, scenario: Scenario, network: Network) -> None:
+        self._scenario = scenario
+        self._num_classes = len(scenario.classes) + 1
+        self._internal = {
+            scenario.classes[c].name: i + 1 for i, c in enumerate(class_order(scenario))
+        }
+        over_host = network.link_rate_bps / network.host_rate_bps
+        self._ecn_scale = (
+            over_host if scenario.switch.ecn_scales_with_rate else np.ones_like(over_host)
+        )
+        powers = np.exp2(np.floor(np.log2(np.maximum(over_host, 1.0))))
+        self._alpha_scale = (
+            powers if scenario.switch.alpha_scales_with_rate else np.ones_like(powers)
+        )
+        self._at_switch = np.flatnonzero(network.link_dst >= network.num_hosts)
+        self._switch = network.link_dst[self._at_switch] - network.num_hosts
+        self._num_switches = network.num_switches
+        self._last: Settings | None = None
+
+    def apply(self, state: t.State, settings: Settings) -> None:
+        """Writes all settings that differ from the ones applied last.
+
+        Raises:
+            TuningError: wrong names, or reserved bytes and headroom exceed a switch's buffer;
+                nothing is changed then.
+        """
+        check_names(self._scenario, settings)
+        old = self._last
+        pools = self._pools(state, settings)
+        for name, chosen in settings.classes.items():
+            if old is None or old.classes[name] != chosen:
+                self._apply_class(state, self._internal[name], chosen)
+        for i, tenant in enumerate(self._scenario.tenants):
+            new = settings.tenants[tenant.name]
+            if old is None or old.tenants[tenant.name] != new:
+                apply_dcqcn(state, i, new)
+        state.switch["pool"] = pools
+        self._recount_shared(state)
+        self._last = settings
+
+    def assume(self, settings: Settings) -> None:
+        """The state holds these settings already (it was restored)."""
+        self._last = settings
+
+    def _pools(self, state: t.State, settings: Settings) -> NDArray[np.int64]:
+        """Shared bytes of each switch: buffer less headroom and reserve."""
+        ingress = state.ingress.reshape(-1, self._num_classes)[self._at_switch]
+        reserved = sum(c.buffer.reserved_bytes for c in settings.classes.values())
+        taken = ingress["headroom"].astype(np.int64).sum(axis=1) + reserved
+        pool = self._scenario.switch.buffer_bytes - np.bincount(
+            self._switch, weights=taken, minlength=self._num_switches
+        ).astype(np.int64)
+        if (pool < 0).any():
+            raise TuningError(
+                f"buffer.reserved_bytes: reserve ({reserved} bytes a port) and headroom exceed "
+                f"switch.buffer_bytes = {self._scenario.switch.buffer_bytes} by {int(-pool.min())}"
+            )
+        return pool
+
+    def _apply_class(self, state: t.State, cls: int, chosen: ClassSettings) -> None:
+        queue = state.queue.reshape(-1, self._num_classes)[:, cls]
+        ecn = chosen.ecn
+        if ecn.enabled:
+            scaled = (self._ecn_scale * ecn.kmin_bytes, self._ecn_scale * ecn.kmax_bytes)
+            queue["kmin"], queue["kmax"] = (np.minimum(k, _NEVER_MARK) for k in scaled)
+        else:
+            queue["kmin"] = queue["kmax"] = _NEVER_MARK
+        queue["pmax"] = ecn.pmax
+        ingress = state.ingress.reshape(-1, self._num_classes)[:, cls]
+        ingress["alpha"] = chosen.buffer.alpha * self._alpha_scale
+        static = chosen.buffer.static_threshold_bytes
+        ingress["static_threshold"] = t.NONE if static is None else static
+        ingress["reserved"] = chosen.buffer.reserved_bytes
+
+    def _recount_shared(self, state: t.State) -> None:
+        ingress = state.ingress.reshape(-1, self._num_classes)[self._at_switch, 1:]
+        shared = np.maximum(ingress["bytes"] - ingress["reserved"], 0).sum(axis=1)
+        state.switch["shared"] = np.bincount(
+            self._switch, weights=shared, minlength=self._num_switches
+        ).astype(np.int64)
+
+
+def apply_dcqcn(state: t.State, tenant: int, config: DcqcnConfig) -> None:
+    """Writes the sender parameters of one tenant; its QPs keep rate and timers (rules, 8)."""
+    params: Any = state.dcqcn_params[tenant]
+    params["alpha_interval_ps"] = us_to_ps(config.alpha_interval_us)
+    params["decrease_interval_ps"] = us_to_ps(config.decrease_interval_us)
+    params["increase_timer_ps"] = us_to_ps(config.increase_timer_us)
+    params["byte_counter"] = config.byte_counter_bytes
+    params["fast_recovery_times"] = config.fast_recovery_times
+    params["ai_bps"] = mbps_to_bps(config.rate_ai_mbps)
+    params["hai_bps"] = mbps_to_bps(config.rate_hai_mbps)
+    params["min_bps"] = mbps_to_bps(config.min_rate_mbps)
+    params["max_bps"] = mbps_to_bps(config.max_rate_mbps)
+    params["first_cnp_bps"] = mbps_to_bps(config.first_cnp_rate_mbps)
+    params["g"] = config.g
+    params["initial_alpha"] = config.initial_alpha
+    params["alpha_cap"] = config.alpha_cap
+    params["cut_divisor"] = config.cut_divisor
+    params["min_decrease_factor"] = config.min_decrease_factor
+    params["clamp"] = config.clamp_target_rate
+    params["clamp_after_time"] = config.clamp_target_rate_after_time_inc
+    _adopt(state, np.flatnonzero(state.qp["tenant"] == tenant), config)
+
+
+def _adopt(state: t.State, qps: NDArray[np.intp], config: DcqcnConfig) -> None:
+    """New bounds hold at once; a QP that changes between DCQCN and none starts afresh."""
+    line = state.qp["line_bps"][qps]
+    limit = mbps_to_bps(config.max_rate_mbps)
+    highest = np.minimum(line, limit) if limit else line
+    cc = t.CC_DCQCN if config.enabled else t.CC_NONE
+    fresh = (state.sender["cc"][qps] != cc) | (state.sender["rate_bps"][qps] == 0)
+    rate = np.where(fresh, highest, np.minimum(state.sender["rate_bps"][qps], highest))
+    target = np.where(fresh, highest, np.minimum(state.dcqcn["target_bps"][qps], highest))
+    state.sender["rate_bps"][qps] = rate
+    state.dcqcn["target_bps"][qps] = target
+    state.sender["cc"][qps] = cc
+    restart = qps[fresh]
+    for field in ("alpha_due_ps", "cut_due_ps", "increase_due_ps"):
+        state.dcqcn[field][restart] = t.FOREVER
+    state.sender["cc_due_ps"][restart] = t.FOREVER
+    for field in ("started", "was_cut", "time_stage", "byte_stage", "bytes", "alpha"):
+        state.dcqcn[field][restart] = 0

@@ -1,0 +1,245 @@
+"""From the tenants of a scenario to queue pairs with paths and jobs with numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from roce_gym.config import AllToAll, FlowList, Incast, Job, RingAllReduce, Scenario, class_order
+from roce_gym.errors import ConfigError
+from roce_gym.routing import Router
+from roce_gym.topology.graph import Network
+from roce_gym.units import us_to_ps
+from roce_gym.workload.flow_file import read_flow_file
+from roce_gym.workload.placement import place_hosts
+from roce_gym.workload.plan import JobPlan, Plan
+from roce_gym.workload.queue_pairs import JobPlace, QueuePairs
+
+
+def make_plan(
+    scenario: Scenario,
+    network: Network,
+    seed: int,
+    only_tenant: str | None = None,
+    router: Router | None = None,
+) -> Plan:
+    """Resolves placements, creates queue pairs and finds their paths.
+
+    Args:
+        scenario: what to run.
+        network: built from `scenario.topology`.
+        seed: of the run, not negative; decides random placements and ECMP.
+        only_tenant: plan this tenant's jobs only. They get the same hosts, paths and member
+            numbers as in the plan of all tenants.
+        router: one for `network`, to share what it remembers between plans.
+
+    Raises:
+        ConfigError: hosts, flows or jobs that the network cannot carry; names the field.
+        TraceFileError: a flow file cannot be read.
+    """
+    if seed < 0:
+        raise ConfigError(f"seed = {seed} is not allowed; allowed: 0 and above")
+    names = [tenant.name for tenant in scenario.tenants]
+    if only_tenant is not None and only_tenant not in names:
+        raise ConfigError(f"tenant {only_tenant!r} is unknown; allowed: {', '.join(names)}")
+    class_index = {c.name: index for index, c in enumerate(scenario.classes)}
+    builder = _PlanBuilder(network, router or Router(network), seed)
+    first_member_id = 0
+    for tenant_index, tenant in enumerate(scenario.tenants):
+        hosts = place_hosts(tenant, tenant_index, network, seed)
+        for job_index, job in enumerate(tenant.jobs):
+            if only_tenant in (None, tenant.name):
+                place = JobPlace(
+                    name=f"tenants.{tenant.name}.jobs.{job_index}",
+                    tenant=tenant_index,
+                    job=job_index,
+                    class_index=class_index[tenant.traffic_class],
+                    hosts=hosts,
+                    first_member_id=first_member_id,
+                )
+                builder.add(job, place)
+            if isinstance(job, RingAllReduce | AllToAll):
+                first_member_id += len(hosts)
+    return builder.finish(class_order(scenario))
+
+
+class _Message(NamedTuple):
+    """A message of a flow list; hosts are labels."""
+
+    name: str
+    src: int
+    dst: int
+    bytes: int
+    start_ps: int
+    data_path: tuple[int, ...] | None = None
+    ack_path: tuple[int, ...] | None = None
+
+
+class _PlanBuilder:
+    """Plans jobs one after the other."""
+
+    def __init__(self, network: Network, router: Router, seed: int) -> None:
+        self.network = network
+        self.router = router
+        self.qps = QueuePairs(router, int(seed))
+        self.jobs: list[JobPlan] = []
+
+    def add(self, job: Job, place: JobPlace) -> None:
+        """Plans one job."""
+        if isinstance(job, FlowList):
+            plan = self._flows(job, place)
+        elif isinstance(job, RingAllReduce):
+            plan = self._ring(job, place)
+        elif isinstance(job, AllToAll):
+            plan = self._all_to_all(job, place)
+        else:
+            plan = self._incast(job, place)
+        self.jobs.append(plan)
+
+    def finish(self, classes: tuple[int, ...]) -> Plan:
+        """Brings queue pairs into their final order and renumbers them in the jobs."""
+        qps, number = self.qps.in_final_order(classes)
+        return Plan(
+            qps=qps,
+            jobs=tuple(
+                replace(job, qps=tuple(tuple(number[i] for i in row) for row in job.qps))
+                for job in self.jobs
+            ),
+        )
+
+    def _ring(self, job: RingAllReduce, place: JobPlace) -> JobPlan:
+        n = _require_group(place)
+        pairs = [(place.hosts[i], place.hosts[(i + 1) % n]) for i in range(n)]
+        return JobPlan(
+            kind="ring_all_reduce",
+            hosts=place.hosts,
+            qps=_rows(self.qps.connect(place, pairs * job.channels), n),
+            message_bytes=_ceil_div(job.bytes, n * job.channels * job.chunks_per_step),
+            messages_per_round=2 * (n - 1) * job.chunks_per_step,
+            chunks=job.chunks_per_step,
+            **_compute(job),
+            **_common(job, place),
+        )
+
+    def _all_to_all(self, job: AllToAll, place: JobPlace) -> JobPlan:
+        n = _require_group(place)
+        pairs = [
+            (place.hosts[i], place.hosts[(i + 1 + k) % n]) for i in range(n) for k in range(n - 1)
+        ]
+        return JobPlan(
+            kind="all_to_all",
+            hosts=place.hosts,
+            qps=_rows(self.qps.connect(place, pairs), n - 1),
+            message_bytes=_ceil_div(job.bytes, n),
+            messages_per_round=n - 1,
+            **_compute(job),
+            **_common(job, place),
+        )
+
+    def _incast(self, job: Incast, place: JobPlace) -> JobPlan:
+        if job.degree > len(place.hosts) - 1:
+            raise ConfigError(
+                f"{place.name}.degree = {job.degree} is not allowed; the tenant has "
+                f"{len(place.hosts) - 1} hosts beside the receiver"
+            )
+        receiver, senders = place.hosts[0], place.hosts[1 : job.degree + 1]
+        return JobPlan(
+            kind="incast",
+            hosts=senders,
+            qps=(self.qps.connect(place, [(sender, receiver) for sender in senders]),),
+            message_bytes=job.bytes,
+            messages_per_round=job.degree,
+            period_ps=us_to_ps(job.period_us),
+            rounds=-1 if job.rounds is None else job.rounds,
+            **_common(job, place),
+        )
+
+    def _flows(self, job: FlowList, place: JobPlace) -> JobPlan:
+        common = _common(job, place)
+        messages = [
+            message
+            for message in sorted(self._messages(job, place), key=attrgetter("start_ps"))
+            if common["stop_ps"] < 0 or message.start_ps < common["stop_ps"]
+        ]
+        if not messages:
+            raise ConfigError(f"{place.name}: has no flow, or none that starts before its stop")
+        return JobPlan(
+            kind="flows",
+            hosts=(),
+            qps=(tuple(self._flow_qp(place, k, m) for k, m in enumerate(messages)),),
+            flow_start_ps=tuple(message.start_ps for message in messages),
+            flow_bytes=tuple(message.bytes for message in messages),
+            **common,
+        )
+
+    def _messages(self, job: FlowList, place: JobPlace) -> Iterator[_Message]:
+        base_ps, name = us_to_ps(job.start_us), place.name
+        for i, flow in enumerate(job.flows):
+            yield _Message(
+                name=f"{name}.flows.{i}",
+                src=flow.src,
+                dst=flow.dst,
+                bytes=flow.bytes,
+                start_ps=base_ps + us_to_ps(flow.start_us),
+                data_path=flow.data_path,
+                ack_path=flow.ack_path,
+            )
+        if job.file is not None:
+            for record in read_flow_file(job.file, self.network):
+                yield _Message(
+                    name=f"{name}.file",
+                    src=record.src,
+                    dst=record.dst,
+                    bytes=record.bytes,
+                    start_ps=base_ps + record.start_ps,
+                )
+
+    def _flow_qp(self, place: JobPlace, k: int, message: _Message) -> int:
+        try:
+            src = self.network.host_of_label(message.src)
+            dst = self.network.host_of_label(message.dst)
+            if src == dst:
+                raise ConfigError(f"src and dst are both host {message.src}")
+            paths = [
+                None if labels is None else self.router.path_through(labels, ends)
+                for labels, ends in (
+                    (message.data_path, (src, dst)),
+                    (message.ack_path, (dst, src)),
+                )
+            ]
+        except ConfigError as error:
+            raise ConfigError(f"{message.name}: {error}") from None
+        return self.qps.create(place, k, src, dst, *paths)
+
+
+def _require_group(place: JobPlace) -> int:
+    if len(place.hosts) < 2:
+        raise ConfigError(f"{place.name}: needs at least 2 hosts, the tenant has 1")
+    return len(place.hosts)
+
+
+def _common(job: Job, place: JobPlace) -> dict[str, Any]:
+    return {
+        "tenant": place.tenant,
+        "first_member_id": place.first_member_id,
+        "start_ps": us_to_ps(job.start_us),
+        "stop_ps": -1 if job.stop_us is None else us_to_ps(job.stop_us),
+    }
+
+
+def _compute(job: RingAllReduce | AllToAll) -> dict[str, Any]:
+    return {
+        "compute_ps": us_to_ps(job.compute_us),
+        "jitter": job.jitter,
+        "rounds": -1 if job.rounds is None else job.rounds,
+    }
+
+
+def _rows(qps: tuple[int, ...], width: int) -> tuple[tuple[int, ...], ...]:
+    return tuple(qps[i : i + width] for i in range(0, len(qps), width))
+
+
+def _ceil_div(total: int, parts: int) -> int:
+    return -(-total // parts)

@@ -1,0 +1,93 @@
+"""Creation and numbering of queue pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roce_gym.routing import Router, stable_hash
+from roce_gym.workload.plan import QueuePair
+
+_DATA, _ACK = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlace:
+    """Where a job stands in its scenario.
+
+    Attributes:
+        name: field of the scenario, for messages.
+        tenant, job: index of the tenant, and of the job in the tenant.
+        class_index: of the tenant's traffic class.
+        hosts: of the tenant, in rank order.
+        first_member_id: see `JobPlan`.
+    """
+
+    name: str
+    tenant: int
+    job: int
+    class_index: int
+    hosts: tuple[int, ...]
+    first_member_id: int
+
+
+class QueuePairs:
+    """Queue pairs in order of creation, each with its paths.
+
+    ECMP sees an entropy that depends on the seed, the tenant, the job and the queue pair's number
+    in the job, not on what else is planned.
+    """
+
+    def __init__(self, router: Router, seed: int) -> None:
+        self._router = router
+        self._seed = seed
+        self._created: list[QueuePair] = []
+
+    def connect(self, place: JobPlace, pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        """Creates all queue pairs of a job, from (src, dst) hosts; returns their numbers."""
+        return tuple(self.create(place, k, src, dst) for k, (src, dst) in enumerate(pairs))
+
+    def create(
+        self,
+        place: JobPlace,
+        k: int,
+        src: int,
+        dst: int,
+        data_links: tuple[int, ...] | None = None,
+        ack_links: tuple[int, ...] | None = None,
+    ) -> int:
+        """Creates the `k`-th queue pair of a job; paths not given are ECMP's.
+
+        Returns:
+            Its number in order of creation.
+        """
+        if data_links is None:
+            data_links = self._router.ecmp_path(src, dst, self._entropy(place, k, _DATA))
+        if ack_links is None:
+            ack_links = self._router.ecmp_path(dst, src, self._entropy(place, k, _ACK))
+        self._created.append(
+            QueuePair(src, dst, place.tenant, place.class_index, data_links, ack_links)
+        )
+        return len(self._created) - 1
+
+    def in_final_order(self, classes: Sequence[int]) -> tuple[tuple[QueuePair, ...], list[int]]:
+        """Queue pairs sorted by (source host, class, creation).
+
+        Args:
+            classes: class indices in the simulator's order, see `config.class_order`.
+
+        Returns:
+            The queue pairs, and for each in order of creation its final number.
+        """
+        rank = {class_index: position for position, class_index in enumerate(classes)}
+        order = sorted(
+            range(len(self._created)),
+            key=lambda i: (self._created[i].src, rank[self._created[i].class_index]),
+        )
+        number = [0] * len(order)
+        for final, created in enumerate(order):
+            number[created] = final
+        return tuple(self._created[i] for i in order), number
+
+    def _entropy(self, place: JobPlace, k: int, direction: int) -> int:
+        return stable_hash(self._seed, place.tenant, place.job, k, direction)
