@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from roce_gym.topology.graph import Network
 from roce_gym.units import PS_PER_S, ps_per_kib, us_to_ps
 from roce_gym.workload.plan import JobPlan, Plan
 
-MIN_BUCKETS = 4096
+MIN_BUCKETS = 1024
+EVENTS_PER_BUCKET = 4
 MIN_PACKETS = 4096
 MIN_MESSAGES = 1024
 MIN_LOG = 1024
@@ -44,22 +46,24 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
         + sum(members)
         + len(plan.jobs)
     )
-    buckets = _wheel_size(scenario.nic, network)
+    buckets, shift = _wheel(scenario.nic, network)
     path, max_hops = _paths(plan)
     jobs = _jobs(plan)
     nic, ready = _schedulers(plan, network.num_hosts, num_classes, order)
     packet, message = _pools(network, plan, jobs["job"])
     return t.State(
-        params=_params(scenario, network, plan, seed, max_hops, buckets, jobs["job"]),
-        core=_core(num_slots, len(packet), len(message)),
+        params=_params(scenario, network, plan, seed, max_hops, (buckets - 2) << shift, jobs["job"]),
+        core=_core(num_slots, shift, len(packet), len(message)),
         event_ps=np.full(num_slots, t.FOREVER, np.int64),
         event_next=np.full(num_slots, t.NONE, np.int32),
+        event_order=np.zeros(num_slots, np.int64),
         bucket_head=np.full(buckets, t.NONE, np.int32),
         bucket_bits=np.zeros(buckets // 32, np.int64),
         bucket_words=np.zeros(buckets // 1024, np.int64),
         current=np.zeros(num_slots, np.int64),
-        far=np.zeros(len(plan.qps) + sum(members) + len(plan.jobs) + 1, t.TIMER),
+        far=np.zeros(num_slots - 2 * network.num_links, t.TIMER),
         packet=packet,
+        packet_order=np.zeros(len(packet), np.int64),
         link=_links(network),
         link_packets=np.zeros(network.num_links, np.int64),
         link_losses=np.zeros(network.num_links, np.int64),
@@ -75,6 +79,7 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
         paced=_paced(plan, network.num_hosts),
         paced_qp=np.zeros(len(plan.qps), np.int32),
         host_link=network.host_link,
+        posted=np.zeros(_most_posts(plan) + 1, np.int32),
         message=message,
         dcqcn=_dcqcn(len(plan.qps)),
         dcqcn_params=np.zeros(len(scenario.tenants), t.DCQCN_PARAMS),
@@ -99,17 +104,25 @@ def largest_frame_bytes(nic: NicConfig) -> int:
     return frame + nic.interframe_gap_bytes
 
 
-def _wheel_size(nic: NicConfig, network: Network) -> int:
-    """A power of two of 1,024 ps buckets, longer than any delay plus serialisation."""
+def _wheel(nic: NicConfig, network: Network) -> tuple[int, int]:
+    """Number of buckets, a power of two, and log2 of their width in ps.
+
+    A link at full rate has about one event a data frame; a bucket is as wide as makes
+    EVENTS_PER_BUCKET of them, which costs least (sorting against looking for the next one). The
+    wheel is longer than any delay plus serialisation.
+    """
     frame = largest_frame_bytes(nic)
+    rates = network.link_rate_bps.astype(np.float64)
+    events_per_ps = float((rates / (8 * (nic.mtu_bytes + nic.header_bytes))).sum()) / PS_PER_S
+    shift = min(16, max(6, round(np.log2(EVENTS_PER_BUCKET / events_per_ps))))
     longest = max(
         int(delay) + (frame * ps_per_kib(int(rate)) >> 10)
         for rate, delay in zip(network.link_rate_bps, network.link_delay_ps, strict=True)
     )
     buckets = MIN_BUCKETS
-    while buckets < (longest >> 10) + 3:
+    while buckets < (longest >> shift) + 3:
         buckets *= 2
-    return buckets
+    return buckets, shift
 
 
 def _params(
@@ -118,7 +131,7 @@ def _params(
     plan: Plan,
     seed: int,
     max_hops: int,
-    buckets: int,
+    horizon_ps: int,
     job: NDArray[Any],
 ) -> NDArray[Any]:
     nic = scenario.nic
@@ -153,7 +166,9 @@ def _params(
         "ack_ignores_pause": nic.ack_ignores_pause,
         "message_reserve": _most_posts(plan),
         "log_reserve": _most_posts(plan) + 1,
-        "horizon_ps": (buckets - 2) << 10,
+        "horizon_ps": horizon_ps,
+        "scheduled_order": scenario.simulator.tie_order == "scheduled",
+        "clock_ps": scenario.simulator.clock_ps,
     }
     for name, value in values.items():
         params[0][name] = value
@@ -175,9 +190,10 @@ def _most_posts(plan: Plan) -> int:
     return most
 
 
-def _core(num_slots: int, num_packets: int, num_messages: int) -> NDArray[Any]:
+def _core(num_slots: int, shift: int, num_packets: int, num_messages: int) -> NDArray[Any]:
     core = np.zeros(1, t.CORE)
     core["cursor"] = num_slots
+    core["bucket_shift"] = shift
     core["packets_left"] = num_packets
     core["messages_left"] = num_messages
     return core
@@ -230,7 +246,8 @@ def headroom_bytes(scenario: Scenario, network: Network, class_index: int) -> ND
     for link in range(network.num_links):
         rate, delay = int(network.link_rate_bps[link]), int(network.link_delay_ps[link])
         if chosen.headroom_rate_delays is not None:
-            out[link] = int(chosen.headroom_rate_delays * rate * delay / (8 * PS_PER_S))
+            exact = Fraction(chosen.headroom_rate_delays) * rate * delay / (8 * PS_PER_S)
+            out[link] = int(exact)
         elif chosen.headroom_bytes == "auto":
             in_flight = -(-2 * rate * delay // (8 * PS_PER_S))
             frames = 3 * largest_frame_bytes(nic) + nic.pfc_bytes + nic.interframe_gap_bytes

@@ -210,7 +210,7 @@ class SwitchConfig(_Model):
         True, description="kmin and kmax grow with port rate over host rate"
     )
     alpha_scales_with_rate: bool = Field(
-        False, description="alpha grows with port rate over host rate, by powers of two"
+        False, description="alpha doubles, up to 1, for each doubling of port rate over host rate"
     )
 
 
@@ -355,6 +355,17 @@ class ControlConfig(_Model):
     }
 
 
+class SimulatorConfig(_Model):
+    """How simulated time works; other than the defaults only to compare with other simulators."""
+
+    tie_order: Literal["id", "scheduled"] = Field(
+        "id", description="events of one time: by kind and id, or as they were scheduled (ns-3)"
+    )
+    clock_ps: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        1, description="serialisation and pacing times are rounded to this"
+    )
+
+
 class Scenario(_Model):
     """One fabric, its settings and the tenants that share it."""
 
@@ -369,6 +380,7 @@ class Scenario(_Model):
     preset: str = Field("connectx_default", description="settings not given by class or tenant")
     tenants: Annotated[tuple[Tenant, ...], Field(min_length=1)]
     control: ControlConfig = ControlConfig()
+    simulator: SimulatorConfig = SimulatorConfig()
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:

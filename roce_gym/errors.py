@@ -26,6 +26,10 @@ class TuningError(ConfigError):
     """Raised when settings applied during a run are not acceptable."""
 
 
+class ActionError(RoceGymError, ValueError):
+    """Raised when an action has the wrong shape or is not finite."""
+
+
 class CheckpointError(RoceGymError):
     """Raised when a training checkpoint or an evaluation record is missing or corrupt."""
 

@@ -23,6 +23,18 @@ from roce_gym.units import BPS_PER_GBPS, us_to_ps
 from roce_gym.workload.plan import Plan
 from roce_gym.workload.planner import make_plan
 
+_ready: set[Any] = set()
+"""Kernels that were called before in this process."""
+
+
+def _call(kernel: Any, *args: Any) -> Any:
+    """Calls a kernel; the first call may have to compile it, and says so."""
+    if kernel in _ready:
+        return kernel(*args)
+    result = call_announced(kernel, *args)
+    _ready.add(kernel)
+    return result
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -70,8 +82,10 @@ class Fabric:
         self.scenario = scenario
         self.seed = seed
         self.network = network if network is not None else build_network(scenario.topology)
-        self.plan = plan if plan is not None else make_plan(
-            scenario, self.network, seed, only_tenant=only_tenant
+        self.plan = (
+            plan
+            if plan is not None
+            else make_plan(scenario, self.network, seed, only_tenant=only_tenant)
         )
         host_rate_gbps = self.network.host_rate_bps / BPS_PER_GBPS
         self._state = build_state(scenario, self.network, self.plan, seed)
@@ -82,7 +96,7 @@ class Fabric:
         columns = tuple(order.index(c) + 1 for c in range(len(order)))
         self._meter = Meter(len(order) + 1, columns)
         self._meter.reset(self._state)
-        call_announced(engine.start, self._state)
+        _call(engine.start, self._state)
 
     @property
     def now_ps(self) -> int:
@@ -122,7 +136,7 @@ class Fabric:
         until_ps = self.now_ps + duration_ps
         logged: list[NDArray[Any]] = []
         while True:
-            status = call_announced(engine.run, self._state, until_ps)
+            status = _call(engine.run, self._state, until_ps)
             logged.append(self._drain_log())
             if status == t.OK:
                 break
@@ -139,6 +153,9 @@ class Fabric:
         """Enlarges what the core ran out of; the run goes on as if it had been large enough."""
         if status == t.PACKETS_LOW:
             self._enlarge("packet", "free_packet", "packets_left")
+            order = np.zeros(len(self._state.packet), np.int64)
+            order[: len(self._state.packet_order)] = self._state.packet_order
+            self._state = self._state._replace(packet_order=order)
         elif status == t.MESSAGES_LOW:
             self._enlarge("message", "free_message", "messages_left")
         elif status != t.LOG_FULL:

@@ -57,6 +57,7 @@ class Router:
         self._trunk_dst = network.link_dst[self._trunk] - base
         self._distances: dict[int, NDArray[np.int32]] = {}
         self._next_links: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._same: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def ecmp_path(self, src: int, dst: int, entropy: int) -> tuple[int, ...]:
         """The shortest path on which switches hash a flow.
@@ -140,9 +141,9 @@ class Router:
             distances = self._distances_to(last - base)
             own = slice(self._first[node - base], self._first[node - base + 1])
             nearer = distances[self._trunk_dst[own]] == distances[node - base] - 1
-            # An unreached switch has distance -1, one less than that of the destination itself.
-            reached = distances[node - base] > 0
-            choices = tuple(self._trunk[own][nearer].tolist()) if reached else ()
+            choices = tuple(self._trunk[own][nearer].tolist())
+            # A leaf goes up by the same links to all other leaves: kept once, not for each.
+            choices = self._same.setdefault(choices, choices)
             self._next_links[node, last] = choices
         return choices
 

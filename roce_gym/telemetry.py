@@ -40,6 +40,7 @@ class Interval:
         lost_packets: shape (L,), int64, by gray failure.
         acked_bytes: shape (Q,), int64, acknowledged to the sender.
         delivered_bytes: shape (Q,), int64, arrived in order.
+        outstanding_bytes: shape (Q,), int64, posted and not acknowledged, at the end.
         cnps: shape (Q,), int64, notifications taken in by the sender.
         rate_bps: shape (Q,), int64, at the end.
         alpha: shape (Q,), float64, at the end.
@@ -68,6 +69,7 @@ class Interval:
     lost_packets: Ints
     acked_bytes: Ints
     delivered_bytes: Ints
+    outstanding_bytes: Ints
     cnps: Ints
     rate_bps: Ints
     alpha: Floats
@@ -85,7 +87,8 @@ class Meter:
     def __init__(self, num_classes: int, columns: tuple[int, ...]) -> None:
         """Takes the number of classes with class 0, and each scenario class's column."""
         self._num_classes = num_classes
-        self._columns = list(columns)
+        in_order = columns == tuple(range(columns[0], columns[0] + len(columns)))
+        self._columns: Any = slice(columns[0], None) if in_order else list(columns)
         self._before: dict[str, Any] = {}
 
     def reset(self, state: t.State) -> None:
@@ -136,6 +139,7 @@ class Meter:
             ingress_bytes=self._grid(state.ingress, "bytes")
             + self._grid(state.ingress, "headroom_used"),
             headroom_bytes=self._grid(state.ingress, "headroom_used"),
+            outstanding_bytes=state.sender["posted"] - state.sender["snd_una"],
             rate_bps=state.sender["rate_bps"].copy(),
             alpha=state.dcqcn["alpha"].copy(),
             job_round=state.job["round"].copy(),

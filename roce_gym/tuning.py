@@ -40,10 +40,9 @@ class Tuner:
             scenario.classes[c].name: i + 1 for i, c in enumerate(class_order(scenario))
         }
         over_host = network.link_rate_bps / network.host_rate_bps
-        self._ecn_scale = (
-            over_host if scenario.switch.ecn_scales_with_rate else np.ones_like(over_host)
-        )
-        powers = np.exp2(np.floor(np.log2(np.maximum(over_host, 1.0))))
+        self._host_rate_bps = network.host_rate_bps
+        self._rates_bps, self._rate_index = np.unique(network.link_rate_bps, return_inverse=True)
+        powers = np.exp2(np.ceil(np.log2(np.maximum(over_host, 1.0))))
         self._alpha_scale = (
             powers if scenario.switch.alpha_scales_with_rate else np.ones_like(powers)
         )
@@ -61,14 +60,18 @@ class Tuner:
         """
         check_names(self._scenario, settings)
         old = self._last
-        pools = self._pools(state, settings)
+        reserved = sum(c.buffer.reserved_bytes for c in settings.classes.values())
+        pools = self._pools(state, reserved)
         for name, chosen in settings.classes.items():
             if old is None or old.classes[name] != chosen:
                 self._apply_class(state, self._internal[name], chosen)
         for i, tenant in enumerate(self._scenario.tenants):
             new = settings.tenants[tenant.name]
-            if old is None or old.tenants[tenant.name] != new:
+            before = None if old is None else old.tenants[tenant.name]
+            if new != before:
                 apply_dcqcn(state, i, new)
+            if before is None or _bounds(new) != _bounds(before):
+                _adopt(state, np.flatnonzero(state.qp["tenant"] == i), new)
         state.switch["pool"] = pools
         self._recount_shared(state)
         self._last = settings
@@ -77,11 +80,10 @@ class Tuner:
         """The state holds these settings already (it was restored)."""
         self._last = settings
 
-    def _pools(self, state: t.State, settings: Settings) -> NDArray[np.int64]:
+    def _pools(self, state: t.State, reserved: int) -> NDArray[np.int64]:
         """Shared bytes of each switch: buffer less headroom and reserve."""
-        ingress = state.ingress.reshape(-1, self._num_classes)[self._at_switch]
-        reserved = sum(c.buffer.reserved_bytes for c in settings.classes.values())
-        taken = ingress["headroom"].astype(np.int64).sum(axis=1) + reserved
+        headroom = state.ingress["headroom"].reshape(-1, self._num_classes)[self._at_switch]
+        taken = headroom.sum(axis=1, dtype=np.int64) + reserved
         pool = self._scenario.switch.buffer_bytes - np.bincount(
             self._switch, weights=taken, minlength=self._num_switches
         ).astype(np.int64)
@@ -96,27 +98,36 @@ class Tuner:
         queue = state.queue.reshape(-1, self._num_classes)[:, cls]
         ecn = chosen.ecn
         if ecn.enabled:
-            scaled = (self._ecn_scale * ecn.kmin_bytes, self._ecn_scale * ecn.kmax_bytes)
-            queue["kmin"], queue["kmax"] = (np.minimum(k, _NEVER_MARK) for k in scaled)
+            queue["kmin"] = self._at_port_rate(ecn.kmin_bytes)
+            queue["kmax"] = self._at_port_rate(ecn.kmax_bytes)
         else:
             queue["kmin"] = queue["kmax"] = _NEVER_MARK
         queue["pmax"] = ecn.pmax
         ingress = state.ingress.reshape(-1, self._num_classes)[:, cls]
-        ingress["alpha"] = chosen.buffer.alpha * self._alpha_scale
+        alpha = chosen.buffer.alpha
+        ingress["alpha"] = np.minimum(alpha * self._alpha_scale, max(alpha, 1.0))
         static = chosen.buffer.static_threshold_bytes
         ingress["static_threshold"] = t.NONE if static is None else static
         ingress["reserved"] = chosen.buffer.reserved_bytes
 
+    def _at_port_rate(self, threshold_bytes: int) -> NDArray[np.int64]:
+        """Shape (num_links,), int64: a threshold given at host rate, at each link's rate."""
+        if not self._scenario.switch.ecn_scales_with_rate:
+            return np.full(len(self._rate_index), threshold_bytes, np.int64)
+        scaled = [threshold_bytes * int(rate) // self._host_rate_bps for rate in self._rates_bps]
+        return np.minimum(scaled, _NEVER_MARK)[self._rate_index]
+
     def _recount_shared(self, state: t.State) -> None:
-        ingress = state.ingress.reshape(-1, self._num_classes)[self._at_switch, 1:]
-        shared = np.maximum(ingress["bytes"] - ingress["reserved"], 0).sum(axis=1)
+        beyond = state.ingress["bytes"] - state.ingress["reserved"]
+        classes = beyond.reshape(-1, self._num_classes)[self._at_switch, 1:]
+        shared = np.maximum(classes, 0).sum(axis=1)
         state.switch["shared"] = np.bincount(
             self._switch, weights=shared, minlength=self._num_switches
         ).astype(np.int64)
 
 
 def apply_dcqcn(state: t.State, tenant: int, config: DcqcnConfig) -> None:
-    """Writes the sender parameters of one tenant; its QPs keep rate and timers (rules, 8)."""
+    """Writes the sender parameters of one tenant; running timers keep their time (rules, 8)."""
     params: Any = state.dcqcn_params[tenant]
     params["alpha_interval_ps"] = us_to_ps(config.alpha_interval_us)
     params["decrease_interval_ps"] = us_to_ps(config.decrease_interval_us)
@@ -135,14 +146,18 @@ def apply_dcqcn(state: t.State, tenant: int, config: DcqcnConfig) -> None:
     params["min_decrease_factor"] = config.min_decrease_factor
     params["clamp"] = config.clamp_target_rate
     params["clamp_after_time"] = config.clamp_target_rate_after_time_inc
-    _adopt(state, np.flatnonzero(state.qp["tenant"] == tenant), config)
+
+
+def _bounds(config: DcqcnConfig) -> tuple[bool, float]:
+    """What existing rates depend on at once."""
+    return config.enabled, config.max_rate_mbps
 
 
 def _adopt(state: t.State, qps: NDArray[np.intp], config: DcqcnConfig) -> None:
     """New bounds hold at once; a QP that changes between DCQCN and none starts afresh."""
     line = state.qp["line_bps"][qps]
     limit = mbps_to_bps(config.max_rate_mbps)
-    highest = np.minimum(line, limit) if limit else line
+    highest = np.minimum(line, limit) if limit and config.enabled else line
     cc = t.CC_DCQCN if config.enabled else t.CC_NONE
     fresh = (state.sender["cc"][qps] != cc) | (state.sender["rate_bps"][qps] == 0)
     rate = np.where(fresh, highest, np.minimum(state.sender["rate_bps"][qps], highest))
@@ -154,5 +169,6 @@ def _adopt(state: t.State, qps: NDArray[np.intp], config: DcqcnConfig) -> None:
     for field in ("alpha_due_ps", "cut_due_ps", "increase_due_ps"):
         state.dcqcn[field][restart] = t.FOREVER
     state.sender["cc_due_ps"][restart] = t.FOREVER
-    for field in ("started", "was_cut", "time_stage", "byte_stage", "bytes", "alpha"):
+    for field in ("started", "was_cut", "time_stage", "byte_stage", "bytes"):
         state.dcqcn[field][restart] = 0
+    state.dcqcn["alpha"][restart] = min(config.initial_alpha, config.alpha_cap)

@@ -55,7 +55,7 @@ def _replace(tree: dict[str, Any], path: list[str], value: Any) -> None:
 def _step(node: Any, text: str, types: _Types, place: str) -> tuple[Any, _Types]:
     """One key of a path: what it is in `node`, and what may stand there.
 
-    A field that is missing, but known, is created with its default.
+    A field that is missing or null, but known, is created with its default.
     """
     if isinstance(node, list):
         names, numbers = element_keys(node), [str(i) for i in range(len(node))]
@@ -66,11 +66,12 @@ def _step(node: Any, text: str, types: _Types, place: str) -> tuple[Any, _Types]
     if not isinstance(node, dict):
         raise ConfigError(f"override: {place} = {node!r} has no part {text!r}")
     fields = _fields(types, node)
-    if text in node:
-        return text, _alternatives(fields[text].annotation) if text in fields else []
     if text not in fields:
-        raise _unknown(place, text, [*map(str, node), *fields])
-    node[text] = _default(fields[text])
+        if text not in node:
+            raise _unknown(place, text, [*map(str, node), *fields])
+        return text, []
+    if node.get(text) is None:
+        node[text] = _default(fields[text])
     return text, _alternatives(fields[text].annotation)
 
 

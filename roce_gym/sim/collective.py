@@ -6,10 +6,12 @@ on each channel, which says whether it may send another; memory is O(ranks x cha
 
 from __future__ import annotations
 
+from numpy import int64
+
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.nic import post
-from roce_gym.sim.rng import STREAM_COMPUTE, uniform
-from roce_gym.sim.types import ALL_TO_ALL, FLOWS, FOREVER, INCAST, RING
+from roce_gym.sim.rng import uniform
+from roce_gym.sim.types import ALL_TO_ALL, FLOWS, FOREVER, INCAST, RING, STREAM_COMPUTE
 from roce_gym.sim.wheel import push_far
 
 
@@ -76,7 +78,7 @@ def on_member_timer(s, member_id, now):
     else:
         first = job["first_qp"] + member["rank"] * (job["num_members"] - 1)
         for k in range(job["num_members"] - 1):
-            post(s, s.job_qp[first + k], job["message_bytes"], turn, now)
+            post(s, int64(s.job_qp[first + k]), job["message_bytes"], turn, now)
     _finish_if_done(s, member_id, now)
 
 
@@ -95,7 +97,7 @@ def _advance_ring(s, job, channel_id, now):
     begin = member["round"] * job["messages"]
     allowed = min(begin + job["messages"], max(begin, channel["received"]) + job["chunks"])
     while channel["sent"] < allowed:
-        post(s, channel["qp"], job["message_bytes"], channel["sent"], now)
+        post(s, int64(channel["qp"]), job["message_bytes"], channel["sent"], now)
         channel["sent"] += 1
 
 
@@ -108,24 +110,24 @@ def delivered(s, qp, now):
     if kind == RING:
         channel = s.channel[pair["endpoint"]]
         channel["received"] += 1
-        _advance_ring(s, job, pair["endpoint"], now)
-        _finish_if_done(s, channel["member"], now)
+        _advance_ring(s, job, int64(pair["endpoint"]), now)
+        _finish_if_done(s, int64(channel["member"]), now)
     elif kind == ALL_TO_ALL:
         member = s.member[pair["endpoint"]]
         if (s.receiver[qp]["messages"] - 1) & 1 == 0:
             member["got_0"] += 1
         else:
             member["got_1"] += 1
-        _finish_if_done(s, pair["endpoint"], now)
+        _finish_if_done(s, int64(pair["endpoint"]), now)
     elif kind == INCAST:
         job["finished"] += 1
         if job["finished"] == job["messages"]:
             job["finished"] = 0
-            _close_round(s, job, pair["job"], now)
+            _close_round(s, job, int64(pair["job"]), now)
             job["round"] += 1
             again_ps = job["start_ps"] + job["round"] * job["period_ps"]
             if job["round"] < job["rounds"] and max(again_ps, now) < job["stop_ps"]:
-                push_far(s, _job_slot(s, pair["job"]), max(again_ps, now))
+                push_far(s, _job_slot(s, int64(pair["job"])), max(again_ps, now))
 
 
 @helper
@@ -159,7 +161,7 @@ def _finish_if_done(s, member_id, now):
             job["entered_0"] = 0
         else:
             job["entered_1"] = 0
-        _close_round(s, job, member["job"], now)
+        _close_round(s, job, int64(member["job"]), now)
     member["round"] += 1
     _compute(s, member_id, now)
 
@@ -193,4 +195,4 @@ def on_job_timer(s, job_id, now):
     elif now < job["stop_ps"]:
         job["begun_ps"] = now
         for k in range(job["messages"]):
-            post(s, s.job_qp[job["first_qp"] + k], job["message_bytes"], job["round"], now)
+            post(s, int64(s.job_qp[job["first_qp"] + k]), job["message_bytes"], job["round"], now)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy import int64
+
 from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.collective import on_job_timer, on_member_timer, start_jobs
 from roce_gym.sim.jit import entry, helper, rare, source_hash
 from roce_gym.sim.nic import after_send, more_to_send, next_from_host
 from roce_gym.sim.pool import free_packet
 from roce_gym.sim.port import await_free, transmit
-from roce_gym.sim.rng import STREAM_LOSS, uniform
+from roce_gym.sim.rng import uniform
 from roce_gym.sim.switch import forward, hear_pfc, next_from_switch
 from roce_gym.sim.transport import on_retransmission_timer, receive
 from roce_gym.sim.types import (
@@ -22,13 +24,13 @@ from roce_gym.sim.types import (
     OK,
     PACKETS_LOW,
     PAUSE,
+    STREAM_LOSS,
     WHEEL_OVERRUN,
 )
 from roce_gym.sim.wheel import (
-    BUCKET_SHIFT,
     KEY_SHIFT,
     SLOT_MASK,
-    next_bucket,
+    next_bucket_ps,
     open_bucket,
     schedule,
 )
@@ -41,11 +43,13 @@ PACKET_RESERVE = 8
 def _on_arrival(s, link, now):
     """A packet has crossed a link. Returns the link to serve next, or NONE."""
     wire = s.link[link]
-    p = wire["flight_head"]
+    p = int64(wire["flight_head"])
     packet = s.packet[p]
-    following = packet["next"]
+    following = int64(packet["next"])
     wire["flight_head"] = following
     if following != NONE:
+        if s.params[0]["scheduled_order"] == 1:
+            s.event_order[link] = s.packet_order[following]
         schedule(s, link, s.packet[following]["stamp"])
     if packet["kind"] >= PAUSE:
         return hear_pfc(s, link, p, now)
@@ -83,15 +87,15 @@ def _serve(s, link, now):
         kind = s.packet[p]["kind"]
         transmit(s, link, p, now)
         if kind == DATA:
-            after_send(s, link, s.packet[p]["qp"], now)
-        if more_to_send(s, link, now):
+            after_send(s, link, int64(s.packet[p]["qp"]), now)
+        if wire["done_pending"] == 0 and more_to_send(s, link, now):
             await_free(s, link)
     else:
         p = next_from_switch(s, link, now)
         if p == NONE:
             return
         transmit(s, link, p, now)
-        if int(wire["waiting"]) & ~int(wire["paused"]) != 0:
+        if int64(wire["waiting"]) & ~int64(wire["paused"]) != 0:
             await_free(s, link)
 
 
@@ -108,7 +112,20 @@ def _on_timer(s, timer, now):
 
 
 @helper
+def _next_posted(s, core):
+    """A link of the hosts to serve after this event; NONE when all are done."""
+    first = core["first_posted"]
+    if first == core["end_posted"]:
+        core["first_posted"] = 0
+        core["end_posted"] = 0
+        return NONE
+    core["first_posted"] = first + 1
+    return int64(s.host_link[s.posted[first]])
+
+
+@helper
 def _handle(s, slot, now):
+    """Hands an event to its owner. Returns the link to serve, or NONE."""
     params = s.params[0]
     links = params["num_links"]
     link = NONE
@@ -118,11 +135,10 @@ def _handle(s, slot, now):
         link = slot - links
         s.link[link]["done_pending"] = 0
     elif slot < 2 * links + params["num_hosts"]:
-        link = int(s.host_link[slot - 2 * links])
+        link = int64(s.host_link[slot - 2 * links])
     else:
         _on_timer(s, slot - 2 * links - params["num_hosts"], now)
-    if link != NONE:
-        _serve(s, link, now)
+    return link
 
 
 @helper
@@ -159,13 +175,13 @@ def _make_run(_key: int) -> Any:
         events = 0
         while status == OK:
             if core["cursor"] == s.current.size:
-                bucket = next_bucket(s)
-                if bucket > until_ps >> BUCKET_SHIFT:
+                start_ps = next_bucket_ps(s, core)
+                if start_ps > until_ps:
                     break
-                open_bucket(s, bucket)
+                open_bucket(s, core, start_ps)
                 continue
             key = s.current[core["cursor"]]
-            now = (core["bucket"] << BUCKET_SHIFT) + (key >> KEY_SHIFT)
+            now = core["bucket_ps"] + (key >> KEY_SHIFT)
             if now > until_ps:
                 break
             status = _shortage(s)
@@ -180,7 +196,12 @@ def _make_run(_key: int) -> Any:
                 status = WHEEL_OVERRUN
                 break
             core["now_ps"] = now
-            _handle(s, slot, now)
+            link = _handle(s, slot, now)
+            if link == NONE:
+                link = _next_posted(s, core)
+            while link != NONE:
+                _serve(s, link, now)
+                link = _next_posted(s, core)
             events += 1
         core["events"] += events
         if status == OK:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from numpy import int64
+
 from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.pool import new_message, new_packet
-from roce_gym.sim.port import append, choose_class, take
+from roce_gym.sim.port import append, choose_class, on_clock, take
 from roce_gym.sim.types import (
     CC_NONE,
     DATA,
@@ -16,6 +18,7 @@ from roce_gym.sim.types import (
     NONE,
     PACED,
     READY,
+    ZERO,
 )
 from roce_gym.sim.wheel import cancel, lowest_bit, push_far, schedule
 
@@ -26,12 +29,11 @@ _BIT_PS_PER_BYTE = 8 * 10**12
 def next_from_host(s, link, now):
     """The packet a host sends next: control packets of a class before its QPs; NONE if none."""
     params = s.params[0]
-    host = s.link[link]["src"]
+    host = int64(s.link[link]["src"])
     release_paced(s, host, now)
-    if params["ack_ignores_pause"] == 1 and s.link[link]["waiting"] != 0:
-        for cls in range(1, params["num_classes"]):
-            if s.queue[link * params["num_classes"] + cls]["head"] != NONE:
-                return _take_control(s, link, cls, now)
+    cls = _first_control(s, link)
+    if cls != NONE:
+        return _take_control(s, link, cls, now)
     cls = choose_class(s, link)
     if cls == NONE:
         arm_for_paced(s, host, now)
@@ -39,6 +41,18 @@ def next_from_host(s, link, now):
     if s.queue[link * params["num_classes"] + cls]["head"] != NONE:
         return _take_control(s, link, cls, now)
     return _next_data(s, link, host, cls, now)
+
+
+@helper
+def _first_control(s, link):
+    """The first class with a control packet, where those ignore pauses (`ack_ignores_pause`)."""
+    params = s.params[0]
+    if params["ack_ignores_pause"] == 0 or s.link[link]["waiting"] == 0:
+        return NONE
+    for cls in range(1, params["num_classes"]):
+        if s.queue[link * params["num_classes"] + cls]["head"] != NONE:
+            return int64(cls)
+    return NONE
 
 
 @helper
@@ -61,7 +75,7 @@ def _update_waiting(s, link, cls):
 @helper
 def queue_control(s, link, cls, p, now):
     """Queues an ACK, NACK or CNP on a host's link."""
-    append(s, link, int(cls), p, now)
+    append(s, link, cls, p, now)
 
 
 @helper
@@ -74,7 +88,7 @@ def _next_data(s, link, host, cls, now):
     sender = s.sender[qp]
     payload = min(params["mtu"], sender["message_end"] - sender["snd_nxt"])
     end = sender["snd_nxt"] + payload
-    flags = LAST if end == sender["message_end"] else 0
+    flags = LAST if end == sender["message_end"] else ZERO
     size = payload + params["header"]
     if sender["snd_una"] == sender["snd_nxt"]:
         s.qp[qp]["progress_ps"] = now
@@ -125,7 +139,8 @@ def after_send(s, link, qp, now):
             sender["next_send_ps"] = free_ps
         else:
             on_wire = size + params["gap"]
-            sender["next_send_ps"] = now + on_wire * _BIT_PS_PER_BYTE // sender["rate_bps"]
+            gap_ps = on_wire * _BIT_PS_PER_BYTE // sender["rate_bps"]
+            sender["next_send_ps"] = now + on_clock(s, gap_ps)
         dcqcn.count_bytes(s, qp, size)
     if not sendable(s, qp):
         _leave_ready(s, qp)
@@ -139,14 +154,14 @@ def after_send(s, link, qp, now):
 def more_to_send(s, link, now):
     """Whether a host's link should be served when it is free; else arms the next wake-up."""
     wire = s.link[link]
-    if int(wire["waiting"]) & ~int(wire["paused"]) != 0:
+    if int64(wire["waiting"]) & ~int64(wire["paused"]) != 0 or _first_control(s, link) != NONE:
         return True
     heap = s.paced[wire["src"]]
     if heap["size"] == 0:
         return False
     if s.sender[s.paced_qp[heap["first"]]]["next_send_ps"] <= wire["free_ps"]:
         return True
-    arm_for_paced(s, wire["src"], now)
+    arm_for_paced(s, int64(wire["src"]), now)
     return False
 
 
@@ -182,19 +197,19 @@ def _scheduler_of(s, qp):
 def _join_ready(s, qp):
     scheduler = _scheduler_of(s, qp)
     local = qp - scheduler["first_qp"]
-    s.ready[scheduler["first_word"] + (local >> 5)] |= 1 << int(local & 31)
+    s.ready[scheduler["first_word"] + (local >> 5)] |= 1 << int64(local & 31)
     scheduler["num_ready"] += 1
     s.sender[qp]["state"] = READY
-    s.link[s.host_link[s.qp[qp]["src"]]]["waiting"] |= 1 << int(s.qp[qp]["cls"])
+    s.link[s.host_link[s.qp[qp]["src"]]]["waiting"] |= 1 << int64(s.qp[qp]["cls"])
 
 
 @helper
 def _leave_ready(s, qp):
     scheduler = _scheduler_of(s, qp)
     local = qp - scheduler["first_qp"]
-    s.ready[scheduler["first_word"] + (local >> 5)] &= ~(1 << int(local & 31))
+    s.ready[scheduler["first_word"] + (local >> 5)] &= ~(1 << int64(local & 31))
     scheduler["num_ready"] -= 1
-    _update_waiting(s, s.host_link[s.qp[qp]["src"]], int(s.qp[qp]["cls"]))
+    _update_waiting(s, int64(s.host_link[s.qp[qp]["src"]]), int64(s.qp[qp]["cls"]))
 
 
 @helper
@@ -213,7 +228,7 @@ def _push_paced(s, qp):
     heap["size"] = i + 1
     while i > 0:
         parent = (i - 1) >> 1
-        if not _paced_before(s, qp, s.paced_qp[first + parent]):
+        if not _paced_before(s, qp, int64(s.paced_qp[first + parent])):
             break
         s.paced_qp[first + i] = s.paced_qp[first + parent]
         i = parent
@@ -225,14 +240,14 @@ def _pop_paced(s, heap):
     first = heap["first"]
     last = heap["size"] - 1
     heap["size"] = last
-    moved = s.paced_qp[first + last]
+    moved = int64(s.paced_qp[first + last])
     i = 0
     child = 1
     while child < last:
-        low = s.paced_qp[first + child]
-        if child + 1 < last and _paced_before(s, s.paced_qp[first + child + 1], low):
+        low = int64(s.paced_qp[first + child])
+        if child + 1 < last and _paced_before(s, int64(s.paced_qp[first + child + 1]), low):
             child += 1
-            low = s.paced_qp[first + child]
+            low = int64(s.paced_qp[first + child])
         if _paced_before(s, moved, low):
             break
         s.paced_qp[first + i] = low
@@ -246,7 +261,7 @@ def release_paced(s, host, now):
     """Paced QPs whose time has come become ready."""
     heap = s.paced[host]
     while heap["size"] > 0:
-        qp = s.paced_qp[heap["first"]]
+        qp = int64(s.paced_qp[heap["first"]])
         if s.sender[qp]["next_send_ps"] > now:
             return
         _pop_paced(s, heap)
@@ -255,29 +270,45 @@ def release_paced(s, host, now):
 
 
 @helper
-def wake_at(s, host, due_ps):
-    """Makes sure that the host's WAKE event comes no later than `due_ps`."""
+def wake_at(s, host, due_ps, now):
+    """Makes sure that the host's WAKE event comes no later than `due_ps`.
+
+    It comes sooner where that is farther ahead than the wheel reaches, and is armed again then.
+    """
     slot = 2 * s.params[0]["num_links"] + host
     if s.event_ps[slot] <= due_ps:
         return
+    if s.params[0]["scheduled_order"] == 1:  # as in ns-3, a wake-up is never moved
+        if s.event_ps[slot] == FOREVER:
+            push_far(s, slot, due_ps)
+        return
     if s.event_ps[slot] != FOREVER:
         cancel(s, slot)
-    schedule(s, slot, due_ps)
+    schedule(s, slot, min(due_ps, now + s.params[0]["horizon_ps"]))
 
 
 @helper
 def arm_for_paced(s, host, now):
-    """Wakes the host when its first paced QP may send (or as far ahead as the wheel reaches)."""
+    """Wakes the host when its first paced QP may send."""
     heap = s.paced[host]
-    if heap["size"] == 0:
-        return
-    due_ps = s.sender[s.paced_qp[heap["first"]]]["next_send_ps"]
-    wake_at(s, host, min(max(due_ps, now), now + s.params[0]["horizon_ps"]))
+    if heap["size"] > 0:
+        due_ps = s.sender[s.paced_qp[heap["first"]]]["next_send_ps"]
+        wake_at(s, host, max(due_ps, now), now)
+
+
+@helper
+def serve_later(s, host):
+    """Has a host's link served when the current event is over."""
+    core = s.core[0]
+    end = core["end_posted"]
+    if end == core["first_posted"] or s.posted[end - 1] != host:
+        s.posted[end] = host
+        core["end_posted"] = end + 1
 
 
 @rare
 def post(s, qp, size, tag, now):
-    """Appends a message to a QP and wakes its host."""
+    """Appends a message to a QP; its host is served after the current event."""
     sender = s.sender[qp]
     pair = s.qp[qp]
     end = sender["posted"] + size
@@ -292,7 +323,7 @@ def post(s, qp, size, tag, now):
         sender["message_end"] = end
     sender["posted"] = end
     activate(s, qp, now)
-    wake_at(s, pair["src"], now)
+    serve_later(s, pair["src"])
 
 
 @rare

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
+from numpy import int64
+
 from roce_gym.sim.jit import helper
 from roce_gym.sim.types import NONE
-from roce_gym.sim.wheel import lowest_bit, schedule
+from roce_gym.sim.wheel import lowest_bit, next_order, schedule
 
 
 @helper
-def transmit(s, link, p, now):
-    """Puts a packet on an idle link (rules, section 3)."""
-    wire = s.link[link]
-    packet = s.packet[p]
-    on_wire = packet["size"] + s.params[0]["gap"]
-    free_ps = now + ((on_wire * wire["ps_per_kib"]) >> 10)
-    arrival_ps = free_ps + wire["delay_ps"]
-    wire["free_ps"] = free_ps
-    packet["stamp"] = arrival_ps
-    packet["next"] = NONE
-    if wire["flight_head"] == NONE:
-        wire["flight_head"] = p
-        schedule(s, link, arrival_ps)
-    else:
-        s.packet[wire["flight_tail"]]["next"] = p
-    wire["flight_tail"] = p
+def on_clock(s, length_ps):
+    """Rounds a time to the clock's resolution (1 ps unless compared with a coarser simulator)."""
+    clock_ps = s.params[0]["clock_ps"]
+    if clock_ps == 1:
+        return length_ps
+    return (length_ps + clock_ps // 2) // clock_ps * clock_ps
 
 
 @helper
@@ -33,6 +25,38 @@ def await_free(s, link):
     if wire["done_pending"] == 0:
         wire["done_pending"] = 1
         schedule(s, s.params[0]["num_links"] + link, wire["free_ps"])
+
+
+@helper
+def _take_places(s, link, p):
+    """Ties in order of scheduling: TX_DONE is scheduled with every packet, then its arrival."""
+    s.event_order[s.params[0]["num_links"] + link] = next_order(s)
+    await_free(s, link)
+    place = next_order(s)
+    s.packet_order[p] = place
+    if s.link[link]["flight_head"] == NONE:
+        s.event_order[link] = place
+
+
+@helper
+def transmit(s, link, p, now):
+    """Puts a packet on an idle link (rules, section 3)."""
+    wire = s.link[link]
+    packet = s.packet[p]
+    on_wire = packet["size"] + s.params[0]["gap"]
+    free_ps = now + on_clock(s, (on_wire * wire["ps_per_kib"]) >> 10)
+    arrival_ps = free_ps + wire["delay_ps"]
+    wire["free_ps"] = free_ps
+    if s.params[0]["scheduled_order"] == 1:
+        _take_places(s, link, p)
+    packet["stamp"] = arrival_ps
+    packet["next"] = NONE
+    if wire["flight_head"] == NONE:
+        wire["flight_head"] = p
+        schedule(s, link, arrival_ps)
+    else:
+        s.packet[wire["flight_tail"]]["next"] = p
+    wire["flight_tail"] = p
 
 
 @helper
@@ -57,7 +81,7 @@ def append(s, link, cls, p, now):
 def take(s, link, cls, now):
     """Removes the first packet of a queue that is not empty; counts it as sent."""
     queue = s.queue[link * s.params[0]["num_classes"] + cls]
-    p = queue["head"]
+    p = int64(queue["head"])
     packet = s.packet[p]
     queue["head"] = packet["next"]
     _integrate(queue, now)
@@ -77,13 +101,13 @@ def _integrate(queue, now):
 def choose_class(s, link):
     """The class that is served next: NONE, a strict one, or the next in round robin."""
     wire = s.link[link]
-    eligible = int(wire["waiting"]) & ~int(wire["paused"])
+    eligible = int64(wire["waiting"]) & ~int64(wire["paused"])
     if eligible == 0:
         return NONE
     strict = eligible & s.params[0]["strict"]
     if strict != 0:
         return lowest_bit(strict)
-    later = eligible & ~((2 << int(wire["last_rr"])) - 1)
+    later = eligible & ~((2 << int64(wire["last_rr"])) - 1)
     cls = lowest_bit(later if later != 0 else eligible)
     wire["last_rr"] = cls
     return cls

@@ -12,10 +12,6 @@ import numpy as np
 
 from roce_gym.sim.jit import helper
 
-STREAM_ECN = 0
-STREAM_LOSS = 1
-STREAM_COMPUTE = 2
-
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MUL_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MUL_2 = np.uint64(0x94D049BB133111EB)
@@ -42,7 +38,7 @@ def uniform(seed, stream, ident, counter):
 
     Args:
         seed: uint64 of the run.
-        stream: what the draw is for (`STREAM_…`), int.
+        stream: what the draw is for (`types.STREAM_…`), int.
         ident: non-negative int, e.g. a queue.
         counter: non-negative int, e.g. packets that left the queue before.
     """

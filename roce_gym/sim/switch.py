@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from numpy import int64
+
 from roce_gym.sim.jit import helper
 from roce_gym.sim.pool import free_packet, new_packet
 from roce_gym.sim.port import append, await_free, choose_class, take, transmit
-from roce_gym.sim.rng import STREAM_ECN, uniform
+from roce_gym.sim.rng import uniform
 from roce_gym.sim.types import (
     CE,
     DATA,
@@ -14,7 +16,9 @@ from roce_gym.sim.types import (
     NONE,
     PAUSE,
     RESUME,
+    STREAM_ECN,
     TOLD_TO_PAUSE,
+    ZERO,
 )
 
 
@@ -26,8 +30,8 @@ def forward(s, link, p, now):
     hop = packet["hop"] + 1
     packet["hop"] = hop
     route = 2 * packet["qp"] + (0 if packet["kind"] == DATA else 1)
-    out = s.path[route * params["max_hops"] + hop]
-    cls = int(packet["cls"])
+    out = int64(s.path[route * params["max_hops"] + hop])
+    cls = int64(packet["cls"])
     port = link * params["num_classes"] + cls
     switch = s.switch[s.link[link]["dst"] - params["num_hosts"]]
     if not _admit(s.ingress[port], switch, packet["size"]):
@@ -44,7 +48,7 @@ def forward(s, link, p, now):
 def _threshold(ingress, switch):
     """Shared bytes the (port, class) may hold: static, or alpha x free shared (HPCC, DT)."""
     if ingress["static_threshold"] != NONE:
-        return int(ingress["static_threshold"])
+        return int64(ingress["static_threshold"])
     free = switch["pool"] - switch["shared"]
     return int(ingress["alpha"] * free) if free > 0 else 0
 
@@ -57,8 +61,9 @@ def _shared_part(buffered, reserved):
 @helper
 def _admit(ingress, switch, size):
     """Takes a packet into the accounting; False if it has to be dropped."""
-    used = _shared_part(ingress["bytes"], ingress["reserved"])
-    after = _shared_part(ingress["bytes"] + size, ingress["reserved"])
+    buffered = int64(ingress["bytes"])
+    used = _shared_part(buffered, ingress["reserved"])
+    after = _shared_part(buffered + size, ingress["reserved"])
     over = after > 0 and (
         after > _threshold(ingress, switch) or after - used > switch["pool"] - switch["shared"]
     )
@@ -76,7 +81,7 @@ def _admit(ingress, switch, size):
 def _pause_if_needed(s, ingress, switch, link, cls, now):
     if ingress["flags"] != LOSSLESS:  # lossy, or told already
         return
-    used = _shared_part(ingress["bytes"], ingress["reserved"])
+    used = _shared_part(int64(ingress["bytes"]), ingress["reserved"])
     if ingress["headroom_used"] > 0 or used >= _threshold(ingress, switch):
         ingress["flags"] = LOSSLESS | TOLD_TO_PAUSE
         ingress["pauses"] += 1
@@ -87,10 +92,10 @@ def _pause_if_needed(s, ingress, switch, link, cls, now):
 def _release(s, ingress, switch, size, link, cls, now):
     """A packet leaves: gives back headroom, then shared, then reserve; resumes if it may."""
     from_headroom = min(ingress["headroom_used"], size)
-    used = _shared_part(ingress["bytes"], ingress["reserved"])
+    used = _shared_part(int64(ingress["bytes"]), ingress["reserved"])
     ingress["headroom_used"] -= from_headroom
     ingress["bytes"] -= size - from_headroom
-    still_used = _shared_part(ingress["bytes"], ingress["reserved"])
+    still_used = _shared_part(int64(ingress["bytes"]), ingress["reserved"])
     switch["shared"] -= used - still_used
     if ingress["flags"] < TOLD_TO_PAUSE or ingress["headroom_used"] > 0:
         return
@@ -103,8 +108,8 @@ def _release(s, ingress, switch, size, link, cls, now):
 @helper
 def _send_pfc(s, link, cls, kind, now):
     """Sends a pause or resume frame: at once if the link is idle, else as the next packet."""
-    p = new_packet(s, kind, NONE, cls, s.params[0]["pfc"], 0, 0)
-    append(s, link, 0, p, now)
+    p = new_packet(s, kind, NONE, cls, s.params[0]["pfc"], ZERO, ZERO)
+    append(s, link, ZERO, p, now)
     wire = s.link[link]
     if wire["free_ps"] > now or wire["done_pending"] == 1:
         await_free(s, link)
@@ -114,7 +119,7 @@ def _send_pfc(s, link, cls, kind, now):
 
 @helper
 def _take_pfc(s, link, now):
-    p = take(s, link, 0, now)
+    p = take(s, link, ZERO, now)
     if s.queue[link * s.params[0]["num_classes"]]["head"] == NONE:
         s.link[link]["waiting"] &= ~1
     return p
@@ -125,7 +130,7 @@ def hear_pfc(s, link, p, now):
     """A PFC frame has arrived on a link. Returns the link to serve after a resume, else NONE."""
     packet = s.packet[p]
     out = link ^ 1
-    cls = int(packet["cls"])
+    cls = int64(packet["cls"])
     ingress = s.ingress[out * s.params[0]["num_classes"] + cls]
     kind = packet["kind"]
     free_packet(s, p)
@@ -151,7 +156,7 @@ def next_from_switch(s, link, now):
     params = s.params[0]
     port = link * params["num_classes"] + cls
     queue = s.queue[port]
-    sent_before = queue["tx_packets"]
+    sent_before = int64(queue["tx_packets"])
     p = take(s, link, cls, now)
     if queue["head"] == NONE:
         s.link[link]["waiting"] &= ~(1 << cls)
@@ -162,7 +167,7 @@ def next_from_switch(s, link, now):
     switch = s.switch[s.link[link]["src"] - params["num_hosts"]]
     ingress = s.ingress[came_on * params["num_classes"] + cls]
     _release(s, ingress, switch, packet["size"], came_on, cls, now)
-    left = queue["bytes"]
+    left = int64(queue["bytes"])
     if left > queue["kmin"] and _marks(s, queue, left, port, sent_before):
         packet["flags"] |= CE
         queue["marks"] += 1

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from numpy import int64
+
 from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.collective import delivered
 from roce_gym.sim.jit import helper, rare
-from roce_gym.sim.nic import activate, arm_retransmission, fail, queue_control, wake_at
+from roce_gym.sim.nic import activate, arm_retransmission, fail, queue_control, serve_later
 from roce_gym.sim.pool import free_message, free_packet, new_packet
 from roce_gym.sim.types import (
     ACK,
@@ -19,6 +21,7 @@ from roce_gym.sim.types import (
     LAST,
     NACK,
     NONE,
+    ZERO,
 )
 
 
@@ -27,9 +30,9 @@ def receive(s, link, p, now):
     """A packet has arrived at a host. Returns the host's link if it should be served, or NONE."""
     packet = s.packet[p]
     kind = packet["kind"]
-    qp = packet["qp"]
+    qp = int64(packet["qp"])
     seq = packet["seq"]
-    flags = packet["flags"]
+    flags = int64(packet["flags"])
     if kind == DATA:
         payload = packet["size"] - s.params[0]["header"]
         free_packet(s, p)
@@ -50,14 +53,14 @@ def _on_data(s, out, qp, seq, payload, flags, now):
     ce = flags & CE
     if ce != 0 and params["cnp_packets"] == 1:
         answered = _send_cnp(s, out, qp, now)
-        ce = 0
+        ce = ZERO
     if seq == receiver["expected"]:
         receiver["expected"] = seq + payload
         receiver["ce_seen"] |= ce
         receiver["unacked"] += 1
         last = flags & LAST
         if last != 0 or receiver["unacked"] >= params["ack_every"]:
-            _send_ack(s, out, qp, ACK, 0, now)
+            _send_ack(s, out, qp, ACK, ZERO, now)
             answered = True
         if last != 0:
             receiver["messages"] += 1
@@ -82,10 +85,10 @@ def _gap_is_new(receiver, now, interval_ps):
 def _send_ack(s, out, qp, kind, ce, now):
     """ACK or NACK of all bytes before `expected`, with the echo of CE bits seen since the last."""
     receiver = s.receiver[qp]
-    flags = ECHO if (receiver["ce_seen"] | ce) != 0 else 0
+    flags = ECHO if (receiver["ce_seen"] | ce) != 0 else ZERO
     receiver["ce_seen"] = 0
     receiver["unacked"] = 0
-    cls = s.qp[qp]["ack_cls"]
+    cls = int64(s.qp[qp]["ack_cls"])
     p = new_packet(s, kind, qp, cls, s.params[0]["ack"], receiver["expected"], flags)
     queue_control(s, out, cls, p, now)
 
@@ -97,8 +100,8 @@ def _send_cnp(s, out, qp, now):
     if now - receiver["cnp_ps"] < s.params[0]["cnp_interval_ps"]:
         return False
     receiver["cnp_ps"] = now
-    cls = s.qp[qp]["cnp_cls"]
-    p = new_packet(s, CNP, qp, cls, s.params[0]["cnp"], 0, 0)
+    cls = int64(s.qp[qp]["cnp_cls"])
+    p = new_packet(s, CNP, qp, cls, s.params[0]["cnp"], ZERO, ZERO)
     queue_control(s, out, cls, p, now)
     return True
 
@@ -120,7 +123,7 @@ def _on_ack(s, qp, seq, kind, flags, now):
         sender["snd_una"] = seq
         s.qp[qp]["progress_ps"] = now
         s.qp[qp]["retries"] = 0
-        oldest = s.qp[qp]["oldest"]
+        oldest = int64(s.qp[qp]["oldest"])
         if oldest != NONE and s.message[oldest]["end"] <= seq:
             _complete(s, qp, now)
     if kind == NACK and not stale:
@@ -133,12 +136,12 @@ def _complete(s, qp, now):
     """Retires messages that are wholly acknowledged."""
     pair = s.qp[qp]
     sender = s.sender[qp]
-    m = pair["oldest"]
+    m = int64(pair["oldest"])
     while m != NONE and s.message[m]["end"] <= sender["snd_una"]:
         message = s.message[m]
         if s.job[pair["job"]]["kind"] == FLOWS:
             _log_flow(s, s.job[pair["job"]], pair["job"], message, now)
-        following = message["next"]
+        following = int64(message["next"])
         free_message(s, m)
         m = following
     pair["oldest"] = m
@@ -189,4 +192,4 @@ def on_retransmission_timer(s, qp, now):
     go_back(s, qp)
     arm_retransmission(s, qp, now + params["rto_ps"])
     activate(s, qp, now)
-    wake_at(s, pair["src"], now)
+    serve_later(s, pair["src"])

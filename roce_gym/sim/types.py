@@ -10,38 +10,46 @@ PFC frames; `port = link * num_classes + c` a (link, class) pair; `node` hosts f
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-NONE = -1
-FOREVER = 2**62
+
+
+def _numbers(*values: int) -> tuple[np.int64, ...]:
+    """Constants as NumPy integers: Numba would compile a helper anew for each literal argument."""
+    return tuple(np.int64(value) for value in values)
+
+
+NONE, ZERO = _numbers(-1, 0)
+FOREVER = np.int64(2**62)
 """A time in ps that never comes."""
 
 # Packet kinds. PFC frames come last: `kind >= PAUSE`.
-DATA, ACK, NACK, CNP, PAUSE, RESUME = range(6)
+DATA, ACK, NACK, CNP, PAUSE, RESUME = _numbers(*range(6))
 
-# Packet flags.
-CE = 1  # congestion experienced: marked by a switch
-LAST = 2  # last packet of a message
-ECHO = 4  # ACK or NACK that carries a CNP
+# Packet flags: congestion experienced (marked by a switch); last packet of a message; an ACK or
+# NACK that carries a CNP.
+CE, LAST, ECHO = _numbers(1, 2, 4)
 
 # QP states of the NIC's scheduler.
-IDLE, READY, PACED, FAILED = range(4)
+IDLE, READY, PACED, FAILED = _numbers(*range(4))
 
 # Congestion control of a QP.
-CC_NONE, CC_DCQCN = range(2)
+CC_NONE, CC_DCQCN = _numbers(*range(2))
 
 # Job kinds (step machines).
-FLOWS, RING, ALL_TO_ALL, INCAST = range(4)
+FLOWS, RING, ALL_TO_ALL, INCAST = _numbers(*range(4))
 
 # Kernel statuses.
-OK, PACKETS_LOW, MESSAGES_LOW, LOG_FULL, WHEEL_OVERRUN = range(5)
+OK, PACKETS_LOW, MESSAGES_LOW, LOG_FULL, WHEEL_OVERRUN = _numbers(*range(5))
 
 # Flags of an ingress record.
-LOSSLESS = 1
-TOLD_TO_PAUSE = 2
+LOSSLESS, TOLD_TO_PAUSE = _numbers(1, 2)
+
+# Streams of random numbers.
+STREAM_ECN, STREAM_LOSS, STREAM_COMPUTE = _numbers(*range(3))
 
 PACKET = np.dtype(
     [
@@ -328,6 +336,8 @@ PARAMS = np.dtype(
         ("message_reserve", np.int64),  # most messages one event may post
         ("log_reserve", np.int64),  # most completions one event may log
         ("horizon_ps", np.int64),  # the wheel reaches this far
+        ("scheduled_order", np.int64),  # 1: events of one time run in the order of scheduling
+        ("clock_ps", np.int64),  # resolution of serialisation and pacing times
     ],
     align=True,
 )
@@ -335,7 +345,8 @@ PARAMS = np.dtype(
 CORE = np.dtype(
     [
         ("now_ps", np.int64),
-        ("bucket", np.int64),  # current bucket, counted from time 0
+        ("bucket_ps", np.int64),  # start of the current bucket
+        ("bucket_shift", np.int64),  # a bucket is 2^shift ps wide
         ("cursor", np.int64),  # next event of the current bucket, into State.current
         ("num_far", np.int64),
         ("free_packet", np.int64),  # free list
@@ -346,11 +357,14 @@ CORE = np.dtype(
         ("status", np.int64),
         ("events", np.int64),
         ("failed_qps", np.int64),
+        ("first_posted", np.int64),  # hosts to serve after this event, into State.posted
+        ("end_posted", np.int64),
+        ("sequence", np.int64),  # events scheduled so far (only if ties go by it)
     ],
     align=True,
 )
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 
 
 class State(NamedTuple):
@@ -361,6 +375,7 @@ class State(NamedTuple):
     # event queue (wheel.py); an event is a slot, see there
     event_ps: Array  # (num_slots,) int64, due time of a scheduled event, FOREVER: none
     event_next: Array  # (num_slots,) int32, next event in the bucket
+    event_order: Array  # (num_slots,) int64, place in the order of scheduling, see wheel.py
     bucket_head: Array  # (num_buckets,) int32
     bucket_bits: Array  # (num_buckets / 32,) int64, bit set: bucket not empty
     bucket_words: Array  # (num_buckets / 1024,) int64, bit set: word of bucket_bits not 0
@@ -368,6 +383,7 @@ class State(NamedTuple):
     far: Array  # (num_timers,) TIMER, binary heap of timers beyond the current bucket
     # network
     packet: Array  # (num_packets,) PACKET
+    packet_order: Array  # (num_packets,) int64, event_order of its arrival
     link: Array  # (num_links,) LINK
     link_packets: Array  # (num_links,) int64, arrivals on lossy links
     link_losses: Array  # (num_links,) int64
@@ -384,6 +400,7 @@ class State(NamedTuple):
     paced: Array  # (num_hosts,) PACED_HEAP
     paced_qp: Array  # (num_qps,) int32, heaps of QPs by next_send_ps
     host_link: Array  # (num_hosts,) int32
+    posted: Array  # int32, hosts that got something to send during the current event
     message: Array  # (num_messages,) MESSAGE
     # congestion control
     dcqcn: Array  # (num_qps,) DCQCN

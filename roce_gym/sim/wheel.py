@@ -10,20 +10,25 @@ insertion:
     [2L, 2L + H)    WAKE(host)
     from 2L + H     TIMER: a slot for each QP, member and job
 
-Buckets are 1,024 ps wide. Far timers wait in a binary heap until their bucket becomes current.
+For comparison with simulators that run events of one time in the order in which they were
+scheduled, ties can go by `State.event_order` instead (`SimulatorConfig.tie_order`).
+
+A bucket is 2^bucket_shift ps wide; the width is chosen so that a busy fabric has a few events in
+each (`assembly.py`) and has no influence on results. Far timers wait in a binary heap until their
+bucket becomes current.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from roce_gym.sim.jit import helper
+from numpy import int64
+
+from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.types import FOREVER, NONE
 
-BUCKET_SHIFT = 10
-BUCKET_PS = 1 << BUCKET_SHIFT
-BUCKET_MASK = BUCKET_PS - 1
 KEY_SHIFT = 40
+"""A key is (time - start of the bucket) << KEY_SHIFT | slot."""
 SLOT_MASK = (1 << KEY_SHIFT) - 1
 
 _DE_BRUIJN = 0x077CB531
@@ -40,14 +45,22 @@ def lowest_bit(word):
 
 
 @helper
+def _is_current(core, due_ps):
+    return due_ps < core["bucket_ps"] + (1 << core["bucket_shift"])
+
+
+@helper
 def schedule(s, slot, due_ps):
-    """Adds an event that is not scheduled. PRECONDITION: now <= due_ps <= now + horizon."""
+    """Adds an event that is not scheduled. PRECONDITION: now <= due_ps <= now + horizon.
+
+    Where ties go by the order of scheduling, the caller has set `event_order`.
+    """
+    core = s.core[0]
     s.event_ps[slot] = due_ps
-    bucket = due_ps >> BUCKET_SHIFT
-    if bucket == s.core[0]["bucket"]:
-        _insert_current(s, ((due_ps & BUCKET_MASK) << KEY_SHIFT) | slot)
+    if _is_current(core, due_ps):
+        _insert_current(s, core, ((due_ps - core["bucket_ps"]) << KEY_SHIFT) | slot)
         return
-    index = bucket & (s.bucket_head.size - 1)
+    index = (due_ps >> core["bucket_shift"]) & (s.bucket_head.size - 1)
     head = s.bucket_head[index]
     s.event_next[slot] = head
     s.bucket_head[index] = slot
@@ -58,35 +71,75 @@ def schedule(s, slot, due_ps):
 
 
 @helper
-def _insert_current(s, key):
+def next_order(s):
+    """The next place in the order of scheduling."""
+    core = s.core[0]
+    core["sequence"] += 1
+    return core["sequence"]
+
+
+@helper
+def _insert_current(s, core, key):
     """Inserts a key among what is left of the sorted current bucket."""
-    cursor = s.core[0]["cursor"]
+    cursor = core["cursor"]
+    core["cursor"] = cursor - 1
+    if s.params[0]["scheduled_order"] == 1:
+        _insert_by_order(s.current, s.event_order, cursor, key)
+        return
     end = s.current.size
     place = cursor - 1
     while place + 1 < end and s.current[place + 1] < key:
         s.current[place] = s.current[place + 1]
         place += 1
     s.current[place] = key
-    s.core[0]["cursor"] = cursor - 1
+
+
+@helper
+def _precedes(order, a, b):
+    """Whether key `a` comes before key `b` by time, then by the order of scheduling."""
+    if a >> KEY_SHIFT != b >> KEY_SHIFT:
+        return a < b
+    return order[a & SLOT_MASK] < order[b & SLOT_MASK]
+
+
+@rare
+def _insert_by_order(current, order, cursor, key):
+    end = current.size
+    place = cursor - 1
+    while place + 1 < end and _precedes(order, current[place + 1], key):
+        current[place] = current[place + 1]
+        place += 1
+    current[place] = key
+
+
+@rare
+def _sort_by_order(current, order, start):
+    for i in range(start + 1, current.size):
+        key = current[i]
+        j = i - 1
+        while j >= start and _precedes(order, key, current[j]):
+            current[j + 1] = current[j]
+            j -= 1
+        current[j + 1] = key
 
 
 @helper
 def cancel(s, slot):
     """Removes a scheduled event."""
+    core = s.core[0]
     due_ps = s.event_ps[slot]
     s.event_ps[slot] = FOREVER
-    bucket = due_ps >> BUCKET_SHIFT
-    if bucket == s.core[0]["bucket"]:
+    if _is_current(core, due_ps):
         return  # its key stays in `current` and is skipped
-    index = bucket & (s.bucket_head.size - 1)
-    head = s.bucket_head[index]
+    index = (due_ps >> core["bucket_shift"]) & (s.bucket_head.size - 1)
+    head = int64(s.bucket_head[index])
     if head == slot:
         s.bucket_head[index] = s.event_next[slot]
         if s.event_next[slot] == NONE:
             _clear_bit(s, index)
         return
     while s.event_next[head] != slot:
-        head = s.event_next[head]
+        head = int64(s.event_next[head])
     s.event_next[head] = s.event_next[slot]
 
 
@@ -124,40 +177,42 @@ def _next_in_wheel(s, bucket):
 
 
 @helper
-def next_bucket(s):
-    """The next bucket that holds an event, counted from time 0; FOREVER if there is none."""
-    core = s.core[0]
-    bucket = _next_in_wheel(s, core["bucket"])
+def next_bucket_ps(s, core):
+    """Start of the next bucket that holds an event; FOREVER if there is none."""
+    shift = core["bucket_shift"]
+    bucket = _next_in_wheel(s, core["bucket_ps"] >> shift)
     if core["num_far"] > 0:
-        far = s.far[0]["due_ps"] >> BUCKET_SHIFT
+        far = s.far[0]["due_ps"] >> shift
         if far < bucket:
             bucket = far
-    return bucket
+    return bucket << shift if bucket < FOREVER else FOREVER
 
 
 @helper
-def open_bucket(s, bucket):
+def open_bucket(s, core, start_ps):
     """Makes a bucket current: takes its events and due far timers, sorted."""
-    core = s.core[0]
-    core["bucket"] = bucket
+    core["bucket_ps"] = start_ps
     end = s.current.size
     cursor = end
-    index = bucket & (s.bucket_head.size - 1)
-    slot = s.bucket_head[index]
+    index = (start_ps >> core["bucket_shift"]) & (s.bucket_head.size - 1)
+    slot = int64(s.bucket_head[index])
     if slot != NONE:
         while slot != NONE:
             cursor -= 1
-            s.current[cursor] = ((s.event_ps[slot] & BUCKET_MASK) << KEY_SHIFT) | slot
-            slot = s.event_next[slot]
+            s.current[cursor] = ((s.event_ps[slot] - start_ps) << KEY_SHIFT) | slot
+            slot = int64(s.event_next[slot])
         s.bucket_head[index] = NONE
         _clear_bit(s, index)
-    while core["num_far"] > 0 and s.far[0]["due_ps"] >> BUCKET_SHIFT <= bucket:
+    while core["num_far"] > 0 and _is_current(core, s.far[0]["due_ps"]):
         slot = s.far[0]["slot"]
         cursor -= 1
-        s.current[cursor] = ((s.far[0]["due_ps"] & BUCKET_MASK) << KEY_SHIFT) | slot
+        s.current[cursor] = ((s.far[0]["due_ps"] - start_ps) << KEY_SHIFT) | slot
         pop_far(s)
     core["cursor"] = cursor
-    _sort(s.current, cursor, end)
+    if s.params[0]["scheduled_order"] == 1:
+        _sort_by_order(s.current, s.event_order, cursor)
+    else:
+        _sort(s.current, cursor, end)
 
 
 @helper
@@ -186,8 +241,10 @@ def push_far(s, slot, due_ps):
     """Adds a timer that may lie beyond the wheel. Each slot is in the heap at most once."""
     core = s.core[0]
     s.event_ps[slot] = due_ps
-    if due_ps >> BUCKET_SHIFT <= core["bucket"]:
-        _insert_current(s, ((due_ps & BUCKET_MASK) << KEY_SHIFT) | slot)
+    if s.params[0]["scheduled_order"] == 1:
+        s.event_order[slot] = next_order(s)
+    if _is_current(core, due_ps):
+        _insert_current(s, core, ((due_ps - core["bucket_ps"]) << KEY_SHIFT) | slot)
         return
     i = core["num_far"]
     core["num_far"] = i + 1

@@ -1,0 +1,1 @@
+"""Validation of the simulator against measurements of others; `python -m eval.validate`."""

@@ -1,0 +1,252 @@
+"""What an agent may turn: from an action in [-1, 1] to settings, and back.
+
+Almost every knob is logarithmic: the same step of the action multiplies the value by the same
+factor. Byte thresholds and rate steps scale with the hosts' link rate, so that a policy carries
+over from one rate to another. No action in the box is invalid: `kmax` is a multiple of `kmin`, and
+the buffer split always leaves room for headroom and a shared pool.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+
+from roce_gym.assembly import headroom_bytes
+from roce_gym.config import ClassSettings, DcqcnConfig, EcnConfig, Scenario, Settings
+from roce_gym.errors import ActionError
+from roce_gym.presets import REFERENCE_RATE_GBPS, resolve_settings
+from roce_gym.topology.graph import Network
+from roce_gym.units import BPS_PER_GBPS
+
+MAX_RESERVED_BYTES = 40_000
+"""Most that all classes together reserve at a port of 100 Gb/s; a tenth of 4 MB at 10 ports."""
+
+MAX_RESERVED_SHARE = 0.5
+"""Of what headroom leaves of a switch's buffer."""
+
+LOGIT_RANGE = 4.0
+"""Of the buffer split: one class can outweigh the shared pool by e^4 = 55, or be outweighed."""
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One entry of the action.
+
+    Attributes:
+        name: `class/<class>/<setting>` or `tenant/<tenant>/<setting>`.
+        low, high: values at -1 and 1.
+        unit: of both; empty for ratios.
+        is_log: whether the value is interpolated geometrically (else linearly).
+    """
+
+    name: str
+    low: float
+    high: float
+    unit: str
+    is_log: bool = True
+
+
+_CLASS_KNOBS = (
+    # setting, low, high, unit, grows with the link rate
+    ("kmin", 8_000.0, 800_000.0, "bytes", True),
+    ("kmax_ratio", 1.2, 8.0, "", False),
+    ("pmax", 0.01, 1.0, "", False),
+    ("buffer_alpha", 1 / 32, 1.0, "", False),
+)
+_TENANT_KNOBS = (
+    ("initial_alpha", 0.03, 1.0, "", False),
+    ("alpha_cap", 0.03, 1.0, "", False),
+    ("g", 1 / 512, 1 / 2, "", False),
+    ("increase_timer", 20.0, 600.0, "us", False),
+    ("rate_ai", 5.0, 2000.0, "Mb/s", True),
+)
+_SPLIT = "buffer_split"
+
+
+class KnobSpace:
+    """The knobs of a scenario.
+
+    Per traffic class, in all switches: `kmin`, `kmax_ratio` (kmax over kmin), `pmax`,
+    `buffer_alpha` (dynamic threshold) and, where there are several classes, `buffer_split`: a
+    softmax over the classes and the shared pool of the bytes that may be reserved at a port. Per
+    tenant, in its own NICs: `initial_alpha`, `alpha_cap`, `g`, `increase_timer`, `rate_ai`.
+    Everything else stays as in the scenario's own settings, except that ECN and DCQCN are on, and
+    that the hyper increase is at least the additive one.
+
+    Attributes:
+        space: Box(-1, 1), shape (n,), float32.
+        knobs: n of them, in the order of the action.
+        names: their names.
+        base: the settings the scenario starts with.
+    """
+
+    def __init__(self, scenario: Scenario, network: Network) -> None:
+        """Precondition: a fabric can be built from both."""
+        rate_gbps = network.host_rate_bps / BPS_PER_GBPS
+        scale = rate_gbps / REFERENCE_RATE_GBPS
+        self.base: Settings = resolve_settings(scenario, rate_gbps)
+        self._classes = [c.name for c in scenario.classes]
+        self._tenants = [t.name for t in scenario.tenants]
+        self._budget = _reserve_budget(scenario, network, scale) if len(self._classes) > 1 else 0.0
+        split = [Knob(_SPLIT, -LOGIT_RANGE, LOGIT_RANGE, "logit", False)] if self._budget else []
+        of_class = _scaled(_CLASS_KNOBS, scale) + split
+        of_tenant = _scaled(_TENANT_KNOBS, scale)
+        self.knobs = tuple(
+            Knob(f"{kind}/{name}/{k.name}", k.low, k.high, k.unit, k.is_log)
+            for kind, owners, knobs in (
+                ("class", self._classes, of_class),
+                ("tenant", self._tenants, of_tenant),
+            )
+            for name in owners
+            for k in knobs
+        )
+        self.names = tuple(knob.name for knob in self.knobs)
+        self._num_class_knobs = len(of_class)
+        self._is_log = np.array([knob.is_log for knob in self.knobs])
+        self._low = self._line([knob.low for knob in self.knobs])
+        self._high = self._line([knob.high for knob in self.knobs])
+        self.space: Box[np.float32] = Box(-1.0, 1.0, (len(self.knobs),), np.float32)
+
+    def _line(self, values: Any) -> NDArray[np.float64]:
+        """Values on the scale on which the action is linear; those too small count as tiny."""
+        values = np.asarray(values, np.float64)
+        logs: NDArray[np.float64] = np.log(np.maximum(values, 1e-300))
+        return np.where(self._is_log, logs, values)
+
+    def clip(self, action: Any) -> NDArray[np.float64]:
+        """The action as float64; what lies outside of [-1, 1] is moved to the nearest bound.
+
+        Raises:
+            ActionError: wrong shape, or an entry that is not a finite number.
+        """
+        try:
+            values = np.asarray(action, np.float64)
+        except (TypeError, ValueError):
+            raise ActionError(f"action: numbers are expected, got {action!r}") from None
+        if values.shape != self.space.shape:
+            raise ActionError(
+                f"action: shape {values.shape} is not allowed; allowed: {self.space.shape}"
+            )
+        wrong = np.flatnonzero(~np.isfinite(values))
+        if len(wrong):
+            i = int(wrong[0])
+            raise ActionError(
+                f"action[{i}] ({self.names[i]}) = {values[i]} is not allowed; "
+                "allowed: finite numbers, of which those outside of [-1, 1] are clipped"
+            )
+        return np.minimum(np.maximum(values, -1.0), 1.0)
+
+    def decode(self, action: Any) -> Settings:
+        """The settings that an action stands for.
+
+        Args:
+            action: shape (n,); see :meth:`clip`.
+
+        Raises:
+            ActionError: see :meth:`clip`.
+        """
+        share = (self.clip(action) + 1.0) / 2.0
+        line = self._low + share * (self._high - self._low)
+        values = np.where(self._is_log, np.exp(line), line).tolist()
+        width, count = self._num_class_knobs, len(self._classes)
+        rows = [values[i * width : (i + 1) * width] for i in range(count)]
+        reserved = self._reserved([row[-1] for row in rows]) if self._budget else [None] * count
+        width, start = len(_TENANT_KNOBS), count * width
+        return self.base.model_copy(
+            update={
+                "classes": {
+                    name: _class_settings(self.base.classes[name], row, bytes_)
+                    for name, row, bytes_ in zip(self._classes, rows, reserved, strict=True)
+                },
+                "tenants": {
+                    name: _sender_settings(
+                        self.base.tenants[name], values[start + i * width : start + (i + 1) * width]
+                    )
+                    for i, name in enumerate(self._tenants)
+                },
+            }
+        )
+
+    def encode(self, settings: Settings) -> NDArray[np.float32]:
+        """The action whose settings come closest to the given ones.
+
+        ECN or DCQCN that is off counts as marking, or cutting, as little as possible.
+        """
+        values: list[float] = []
+        logits = self._logits(settings) if self._budget else []
+        for i, name in enumerate(self._classes):
+            chosen = settings.classes[name]
+            ecn = chosen.ecn
+            if ecn.enabled:
+                values += [ecn.kmin_bytes, ecn.kmax_bytes / max(ecn.kmin_bytes, 1), ecn.pmax]
+            else:
+                values += [np.inf, np.inf, 0.0]
+            values += [chosen.buffer.alpha, *logits[i : i + 1]]
+        for name in self._tenants:
+            c = settings.tenants[name]
+            if c.enabled:
+                values += [c.initial_alpha, c.alpha_cap, c.g, c.increase_timer_us, c.rate_ai_mbps]
+            else:
+                values += [0.0, 0.0, 0.0, 0.0, np.inf]
+        share = (self._line(values) - self._low) / (self._high - self._low)
+        return np.clip(2.0 * share - 1.0, -1.0, 1.0).astype(np.float32)
+
+    def _reserved(self, logits: list[float]) -> list[int]:
+        """Bytes reserved at a port, by class: a softmax with the shared pool's logit at 0."""
+        weights = np.exp(logits)
+        return [int(x) for x in self._budget * weights / (1.0 + weights.sum())]
+
+    def _logits(self, settings: Settings) -> list[float]:
+        reserved = [float(settings.classes[c].buffer.reserved_bytes) for c in self._classes]
+        shared = max(self._budget - sum(reserved), 1.0)
+        return [float(np.log(max(r, 1.0) / shared)) for r in reserved]
+
+
+def _scaled(table: tuple[tuple[str, float, float, str, bool], ...], scale: float) -> list[Knob]:
+    return [
+        Knob(name, low * (scale if grows else 1.0), high * (scale if grows else 1.0), unit)
+        for name, low, high, unit, grows in table
+    ]
+
+
+def _reserve_budget(scenario: Scenario, network: Network, scale: float) -> float:
+    """Bytes that may be reserved at each port, so that every switch keeps a shared pool."""
+    into = network.link_dst - network.num_hosts
+    at_switch = into >= 0
+    taken = np.zeros(network.num_switches)
+    for index in range(len(scenario.classes)):
+        headroom = headroom_bytes(scenario, network, index)
+        taken += np.bincount(into[at_switch], headroom[at_switch], network.num_switches)
+    ports = np.bincount(into[at_switch], minlength=network.num_switches)
+    room = (scenario.switch.buffer_bytes - taken) / np.maximum(ports, 1)
+    return float(min(MAX_RESERVED_BYTES * scale, MAX_RESERVED_SHARE * room[ports > 0].min()))
+
+
+def _class_settings(base: ClassSettings, row: list[float], reserved: int | None) -> ClassSettings:
+    kmin, ratio, pmax, alpha = row[:4]
+    ecn = EcnConfig.model_construct(
+        enabled=True, kmin_bytes=round(kmin), kmax_bytes=round(kmin * ratio), pmax=min(pmax, 1.0)
+    )
+    update: dict[str, Any] = {"alpha": alpha, "static_threshold_bytes": None}
+    if reserved is not None:
+        update["reserved_bytes"] = reserved
+    return ClassSettings.model_construct(ecn=ecn, buffer=base.buffer.model_copy(update=update))
+
+
+def _sender_settings(base: DcqcnConfig, row: list[float]) -> DcqcnConfig:
+    initial_alpha, cap, g, timer_us, ai_mbps = row
+    return base.model_copy(
+        update={
+            "enabled": True,
+            "initial_alpha": min(initial_alpha, 1.0),
+            "alpha_cap": min(cap, 1.0),
+            "g": g,
+            "increase_timer_us": timer_us,
+            "rate_ai_mbps": ai_mbps,
+            "rate_hai_mbps": max(base.rate_hai_mbps, ai_mbps),
+        }
+    )

@@ -1,0 +1,67 @@
+"""Physical quantities of an interval for `info`, each with its unit in the key."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roce_gym.config import Scenario
+from roce_gym.telemetry import Interval
+from roce_gym.topology.graph import Network
+from roce_gym.units import PS_PER_S, PS_PER_US
+from roce_gym.workload.plan import Plan
+
+
+class Measures:
+    """Keys: `time_us`, `pfc_frames_per_s` (a switch port), `failed_qps`; by class
+    `queue_max_bytes/…` (any switch port), `marked_fraction/…`, `paused_fraction/…` (mean of ports),
+    `dropped_packets/…`; by tenant `goodput_gbps/…`, `cnps_per_s/…`.
+    """  # noqa: D205
+
+    def __init__(self, scenario: Scenario, network: Network, plan: Plan) -> None:
+        self._classes = [c.name for c in scenario.classes]
+        self._tenants = [t.name for t in scenario.tenants]
+        self._qp_tenant = np.array([pair.tenant for pair in plan.qps], np.int64)
+        self._from_switch = np.flatnonzero(network.link_src >= network.num_hosts)
+        self._into_switch = np.flatnonzero(network.link_dst >= network.num_hosts)
+
+    def __call__(self, interval: Interval) -> dict[str, float]:
+        """The quantities of one interval."""
+        seconds = (interval.end_ps - interval.start_ps) / PS_PER_S
+        out, into = self._from_switch, self._into_switch
+        sent = np.maximum(interval.tx_packets[out].sum(axis=0), 1)
+        by_class = {
+            "queue_max_bytes": interval.queue_max_bytes[out].max(axis=0),
+            "marked_fraction": interval.ecn_marked_packets[out].sum(axis=0) / sent,
+            "paused_fraction": interval.paused_ps[into].mean(axis=0) / (seconds * PS_PER_S),
+            "dropped_packets": interval.dropped_packets[into].sum(axis=0),
+        }
+        count = len(self._tenants)
+        delivered = np.bincount(self._qp_tenant, interval.delivered_bytes, count)
+        by_tenant = {
+            "goodput_gbps": 8.0 * delivered / (seconds * 1e9),
+            "cnps_per_s": np.bincount(self._qp_tenant, interval.cnps, count) / seconds,
+        }
+        frames = interval.pause_frames[into].sum() / (seconds * len(into))
+        return {
+            "time_us": interval.end_ps / PS_PER_US,
+            "pfc_frames_per_s": float(frames),
+            "failed_qps": float(interval.failed_qps),
+            **_flat(by_class, self._classes),
+            **_flat(by_tenant, self._tenants),
+        }
+
+    def at_start(self) -> dict[str, float]:
+        """The same keys at time 0."""
+        by_class = ("queue_max_bytes", "marked_fraction", "paused_fraction", "dropped_packets")
+        names = ["time_us", "pfc_frames_per_s", "failed_qps"]
+        names += [f"{quantity}/{c}" for quantity in by_class for c in self._classes]
+        names += [f"{q}/{t}" for q in ("goodput_gbps", "cnps_per_s") for t in self._tenants]
+        return dict.fromkeys(names, 0.0)
+
+
+def _flat(table: dict[str, np.ndarray], owners: list[str]) -> dict[str, float]:
+    return {
+        f"{quantity}/{owner}": float(value)
+        for quantity, values in table.items()
+        for owner, value in zip(owners, values, strict=True)
+    }

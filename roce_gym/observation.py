@@ -1,0 +1,189 @@
+"""What an agent sees: counters that switches and NICs export, scaled by fixed constants.
+
+Nothing here knows reward, collectives or the future. Every entry lies in [0, 1]; those that span
+orders of magnitude are `log(1 + x / unit) / log(1 + top / unit)`, clipped. The constants are the
+same for every scenario, so that a policy carries over.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import ArrayLike, NDArray
+
+from roce_gym.config import Scenario
+from roce_gym.telemetry import Interval
+from roce_gym.topology.graph import Network
+from roce_gym.units import PS_PER_S
+from roce_gym.workload.plan import Plan
+
+Floats = NDArray[np.float64]
+
+QUEUE_UNIT = 0.01
+"""Share of a switch's buffer; top: all of it."""
+
+PAUSE_UNIT_PER_S, PAUSE_TOP_PER_S = 30.0, 100_000.0
+"""Pause frames per second and port, averaged over ports."""
+
+DROP_UNIT_PER_S, DROP_TOP_PER_S = 1_000.0, 100_000_000.0
+"""Packets dropped per second in all switches."""
+
+CNP_UNIT_PER_US, CNP_TOP_PER_US = 0.001, 1.0
+"""Congestion notifications per microsecond and sending host."""
+
+RATE_UNIT = 0.01
+"""Share of the line rate; top: all of it."""
+
+# Signal: (unit, top) where it is logarithmic.
+_CLASS_SCALES: dict[str, tuple[float, float] | None] = {
+    "queue_max": (QUEUE_UNIT, 1.0),
+    "queue_mean": (QUEUE_UNIT, 1.0),
+    "marked_fraction": None,
+    "pause_frames": (PAUSE_UNIT_PER_S, PAUSE_TOP_PER_S),
+    "paused_max": None,
+    "paused_mean": None,
+    "drops": (DROP_UNIT_PER_S, DROP_TOP_PER_S),
+}
+_TENANT_SCALES: dict[str, tuple[float, float] | None] = {
+    "throughput": None,
+    "cnps": (CNP_UNIT_PER_US, CNP_TOP_PER_US),
+    "rate_mean": (RATE_UNIT, 1.0),
+    "rate_min": (RATE_UNIT, 1.0),
+    "active_qps": None,
+}
+CLASS_SIGNALS = tuple(_CLASS_SCALES)
+TENANT_SIGNALS = tuple(_TENANT_SCALES)
+
+
+class Observation:
+    """Telemetry of the last interval, then the knobs' positions.
+
+    Per class: `queue_max` and `queue_mean` (highest queue, and highest average queue, of any switch
+    port, over the buffer; log), `marked_fraction` of packets sent by switches, `pause_frames` (per
+    second and port; log), `paused_max` and `paused_mean` (share of time that ports were paused),
+    `drops` (per second; log). Per tenant: `throughput` (delivered, over the line rate of its
+    senders or of its receivers, whichever is less), `cnps` (per microsecond and sending host; log),
+    `rate_mean` and `rate_min` (over line rate; log) of its queue pairs with outstanding data, or of
+    all if none has any, `active_qps` (share of queue pairs with outstanding data). Fabric:
+    `buffer` (bytes held by the fullest switch at the end of the interval, over its buffer).
+
+    Attributes:
+        space: Box(0, 1), shape (n,), float32.
+        names: `class/<class>/…`, `tenant/<tenant>/…`, `fabric/buffer`, `knob/…`.
+    """
+
+    def __init__(
+        self, scenario: Scenario, network: Network, plan: Plan, knob_names: tuple[str, ...] = ()
+    ) -> None:
+        self.names = (
+            *(f"class/{c.name}/{signal}" for c in scenario.classes for signal in CLASS_SIGNALS),
+            *(f"tenant/{t.name}/{signal}" for t in scenario.tenants for signal in TENANT_SIGNALS),
+            "fabric/buffer",
+            *(f"knob/{name}" for name in knob_names),
+        )
+        self.space: Box[np.float32] = Box(0.0, 1.0, (len(self.names),), np.float32)
+        self._buffer = float(scenario.switch.buffer_bytes)
+        self._from_switch = np.flatnonzero(network.link_src >= network.num_hosts)
+        self._into_switch = np.flatnonzero(network.link_dst >= network.num_hosts)
+        self._switch = network.link_dst[self._into_switch] - network.num_hosts
+        self._num_switches = network.num_switches
+        line_bps = network.link_rate_bps[network.host_link].astype(np.float64)
+        self._tenant = np.array([pair.tenant for pair in plan.qps], np.int64)
+        src = np.array([pair.src for pair in plan.qps], np.int64)
+        dst = np.array([pair.dst for pair in plan.qps], np.int64)
+        self._qp_line_bps = line_bps[src]
+        self._num_tenants = len(scenario.tenants)
+        self._num_qps = np.maximum(np.bincount(self._tenant, minlength=self._num_tenants), 1)
+        members = [np.flatnonzero(self._tenant == i) for i in range(self._num_tenants)]
+        self._num_senders = np.array([max(1, len(np.unique(src[qps]))) for qps in members])
+        self._capacity_bps = np.array(
+            [
+                max(1.0, min(line_bps[np.unique(end[qps])].sum() for end in (src, dst)))
+                for qps in members
+            ]
+        )
+        self._is_log, self._unit, self._span = _scales(
+            len(scenario.classes), self._num_tenants, len(knob_names)
+        )
+
+    def __call__(self, interval: Interval, knobs: ArrayLike = ()) -> NDArray[np.float32]:
+        """The observation after an interval.
+
+        Args:
+            interval: what happened.
+            knobs: shape (number of knobs,), positions in [-1, 1].
+        """
+        seconds = (interval.end_ps - interval.start_ps) / PS_PER_S
+        held = interval.ingress_bytes[self._into_switch].sum(axis=1)
+        fullest = np.bincount(self._switch, held, self._num_switches).max()
+        return self._scaled(
+            self._classes(interval, seconds).ravel(),
+            self._tenants(interval, seconds).ravel(),
+            [fullest / self._buffer],
+            _positions(knobs),
+        )
+
+    def at_start(self, knobs: ArrayLike = ()) -> NDArray[np.float32]:
+        """The observation before the first interval: nothing was measured, all counters are 0."""
+        positions = _positions(knobs)
+        return self._scaled(np.zeros(len(self.names) - len(positions)), positions)
+
+    def _scaled(self, *parts: ArrayLike) -> NDArray[np.float32]:
+        raw = np.concatenate(parts)
+        logs = np.log1p(raw / self._unit) / self._span
+        scaled = np.where(self._is_log, logs, raw)
+        return np.minimum(np.maximum(scaled, 0.0), 1.0).astype(np.float32)
+
+    def _classes(self, interval: Interval, seconds: float) -> Floats:
+        """Shape (C, len(CLASS_SIGNALS)), before scaling."""
+        out, into = self._from_switch, self._into_switch
+        sent = interval.tx_packets[out].sum(axis=0)
+        paused = interval.paused_ps[into] / (seconds * PS_PER_S)
+        rows = (
+            interval.queue_max_bytes[out].max(axis=0) / self._buffer,
+            interval.queue_mean_bytes[out].max(axis=0) / self._buffer,
+            interval.ecn_marked_packets[out].sum(axis=0) / np.maximum(sent, 1),
+            interval.pause_frames[into].sum(axis=0) / (seconds * len(into)),
+            paused.max(axis=0),
+            paused.sum(axis=0) / len(into),
+            interval.dropped_packets[into].sum(axis=0) / seconds,
+        )
+        return np.array(rows).T
+
+    def _tenants(self, interval: Interval, seconds: float) -> Floats:
+        """Shape (T, len(TENANT_SIGNALS)), before scaling."""
+        rates = interval.rate_bps / self._qp_line_bps
+        is_active = interval.outstanding_bytes > 0
+        active = self._sum(is_active)
+        counts = is_active | (active == 0)[self._tenant]
+        lowest = np.full(self._num_tenants, np.inf)
+        np.minimum.at(lowest, self._tenant[counts], rates[counts])
+        rows = (
+            8.0 * self._sum(interval.delivered_bytes) / (seconds * self._capacity_bps),
+            self._sum(interval.cnps) / (seconds * 1e6 * self._num_senders),
+            self._sum(rates * counts) / np.maximum(self._sum(counts), 1.0),
+            np.where(np.isfinite(lowest), lowest, 0.0),
+            active / self._num_qps,
+        )
+        return np.array(rows).T
+
+    def _sum(self, values: ArrayLike) -> Floats:
+        return np.bincount(self._tenant, values, self._num_tenants).astype(np.float64)
+
+
+def _positions(knobs: ArrayLike) -> Floats:
+    return (np.asarray(knobs, np.float64) + 1.0) / 2.0
+
+
+def _scales(
+    num_classes: int, num_tenants: int, num_knobs: int
+) -> tuple[NDArray[np.bool_], Floats, Floats]:
+    """For each entry: whether it is logarithmic, its unit, and log(1 + top / unit)."""
+    scales = [
+        *(num_classes * list(_CLASS_SCALES.values())),
+        *(num_tenants * list(_TENANT_SCALES.values())),
+        *((1 + num_knobs) * [None]),
+    ]
+    is_log = np.array([scale is not None for scale in scales])
+    unit, top = np.array([scale or (1.0, 1.0) for scale in scales]).T
+    return is_log, unit, np.log1p(top / unit)

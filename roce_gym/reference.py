@@ -1,0 +1,215 @@
+"""Frozen counterfactuals: each tenant alone, and the default settings, on the same seed.
+
+They never depend on the settings under test, so that nothing an agent does can move the yardstick.
+Each costs as many runs as there are tenants plus one, and is remembered in memory and on disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import sys
+import tempfile
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from roce_gym.config import ControlConfig, FlowList, Scenario, TopologyFile
+from roce_gym.fabric import Fabric
+from roce_gym.progress import Alone, Progress
+from roce_gym.reward import TERMS, RewardTerms
+from roce_gym.sim.jit import source_hash
+from roce_gym.topology.graph import Network
+from roce_gym.units import us_to_ps
+from roce_gym.workload.plan import Plan
+
+ALONE_PRESET = "pfc_only"
+"""Settings under which a tenant is alone: nothing holds it back but the fabric."""
+
+CACHE_VARIABLE = "ROCE_GYM_CACHE"
+MEMORY_ENTRIES = 1024
+
+
+@dataclass(frozen=True)
+class References:
+    """What runs of one scenario and seed are compared with.
+
+    Attributes:
+        alone: see :class:`Alone`.
+        baseline: mean over the episode of each raw reward term under the default settings.
+    """
+
+    alone: Alone
+    baseline: dict[str, float]
+
+
+def num_steps(control: ControlConfig) -> int:
+    """Control intervals until the horizon is reached or passed."""
+    return max(1, math.ceil(us_to_ps(control.horizon_us) / us_to_ps(control.interval_us)))
+
+
+def compute_references(
+    scenario: Scenario, seed: int, network: Network | None = None, plan: Plan | None = None
+) -> References:
+    """Runs the counterfactuals.
+
+    Args:
+        scenario, seed: as for :class:`Fabric`.
+        network, plan: of all tenants, if built before.
+    """
+    alone = _alone(scenario, seed, network)
+    fabric = Fabric(scenario, seed, network=network, plan=plan)
+    progress = Progress(scenario, fabric.plan)
+    terms = RewardTerms(scenario, fabric.network, progress, alone)
+    totals = dict.fromkeys(TERMS, 0.0)
+    steps = num_steps(scenario.control)
+    for _ in range(steps):
+        interval = fabric.advance(us=scenario.control.interval_us)
+        for name, value in terms(interval, progress(interval)).items():
+            totals[name] += value
+    return References(alone, {name: total / steps for name, total in totals.items()})
+
+
+def _alone(scenario: Scenario, seed: int, network: Network | None) -> Alone:
+    horizon_ps = num_steps(scenario.control) * us_to_ps(scenario.control.interval_us)
+    cct_ps: list[float] = []
+    busy_fraction: list[float] = []
+    for tenant in scenario.tenants:
+        fabric = Fabric(
+            scenario, seed, preset=ALONE_PRESET, only_tenant=tenant.name, network=network
+        )
+        work = Progress(scenario, fabric.plan)(fabric.advance(ps=horizon_ps))
+        mean = work.ended_ps / np.maximum(work.ended, 1.0)
+        guess = work.busy_ps / np.maximum(work.rounds, 1e-12)  # none ended: busy time per progress
+        begun = work.rounds > 0
+        cct_ps += np.where(work.ended > 0, mean, np.where(begun, guess, 0.0)).tolist()
+        busy_fraction.append(float(work.busy_ps[begun].sum()) / horizon_ps)
+    return Alone(tuple(cct_ps), tuple(busy_fraction))
+
+
+# --------------------------------------------------------------------------- cache
+
+_memory: OrderedDict[str, References] = OrderedDict()
+_lock = threading.Lock()
+
+
+def get_references(
+    scenario: Scenario, seed: int, network: Network | None = None, plan: Plan | None = None
+) -> References:
+    """As :func:`compute_references`, from memory or disk where it was computed before."""
+    key = cache_key(scenario, seed)
+    with _lock:
+        if key in _memory:
+            _memory.move_to_end(key)
+            return _memory[key]
+    path = _path(key)
+    found = _load(path, scenario)
+    if found is None:
+        found = compute_references(scenario, seed, network, plan)
+        _save(path, found)
+    with _lock:
+        _memory[key] = found
+        while len(_memory) > MEMORY_ENTRIES:
+            _memory.popitem(last=False)
+    return found
+
+
+def forget_references() -> None:
+    """Empties the memory; files stay."""
+    with _lock:
+        _memory.clear()
+
+
+def cache_key(scenario: Scenario, seed: int) -> str:
+    """Changes with the scenario, the files it names, the seed, and this package's source."""
+    digest = hashlib.sha256(f"{_code_hash()} {seed} {scenario.model_dump_json()}".encode())
+    files = [job.file for t in scenario.tenants for job in t.jobs if isinstance(job, FlowList)]
+    if isinstance(scenario.topology, TopologyFile):
+        files.append(scenario.topology.path)
+    for name in files:
+        if name is not None:
+            digest.update(hashlib.sha256(Path(name).read_bytes()).digest())
+    return digest.hexdigest()[:40]
+
+
+@cache
+def _code_hash() -> str:
+    digest = hashlib.sha256(str(source_hash()).encode())
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def cache_folder() -> Path | None:
+    """`ROCE_GYM_CACHE` if set (None if set to nothing), else the platform's folder for caches."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen is not None:
+        return Path(chosen) if chosen else None
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or str(home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = str(home / "Library" / "Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or str(home / ".cache")
+    return Path(base) / "roce_gym"
+
+
+def _path(key: str) -> Path | None:
+    folder = cache_folder()
+    return None if folder is None else folder / "references" / f"{key}.json"
+
+
+def _load(path: Path | None, scenario: Scenario) -> References | None:
+    """What a file holds; None if it cannot be read or does not fit the scenario."""
+    if path is None:
+        return None
+    try:
+        raw: Any = json.loads(path.read_text(encoding="utf-8"))
+        alone = Alone(_numbers(raw["cct_ps"]), _numbers(raw["busy_fraction"]))
+        baseline = dict(zip(TERMS, _numbers([raw["baseline"][t] for t in TERMS]), strict=True))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    jobs = sum(len(tenant.jobs) for tenant in scenario.tenants)
+    fits = len(alone.cct_ps) == jobs and len(alone.busy_fraction) == len(scenario.tenants)
+    return References(alone, baseline) if fits else None
+
+
+def _numbers(values: Any) -> tuple[float, ...]:
+    numbers = tuple(float(value) for value in values)
+    if not all(math.isfinite(number) for number in numbers):
+        raise ValueError("not finite")
+    return numbers
+
+
+def _save(path: Path | None, references: References) -> None:
+    """Writes a file whole or not at all; where nothing can be written, nothing happens."""
+    if path is None:
+        return
+    text = json.dumps(
+        {
+            "cct_ps": references.alone.cct_ps,
+            "busy_fraction": references.alone.busy_fraction,
+            "baseline": references.baseline,
+        }
+    )
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except OSError:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
