@@ -79,6 +79,7 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
         paced=_paced(plan, network.num_hosts),
         paced_qp=np.zeros(len(plan.qps), np.int32),
         host_link=network.host_link,
+        mrg=np.array(scenario.simulator.mrg32k3a_state or (0,) * 6, np.int64),
         posted=np.zeros(_most_posts(plan) + 1, np.int32),
         message=message,
         dcqcn=_dcqcn(len(plan.qps)),
@@ -168,6 +169,7 @@ def _params(
         "log_reserve": _most_posts(plan) + 1,
         "horizon_ps": horizon_ps,
         "scheduled_order": scenario.simulator.tie_order == "scheduled",
+        "mrg32k3a": scenario.simulator.mrg32k3a_state is not None,
         "clock_ps": scenario.simulator.clock_ps,
     }
     for name, value in values.items():

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from roce_gym.errors import ConfigError
+from roce_gym.faults import explain
 
 MAX_PRIORITIES = 8
 """IEEE 802.1Q priority code points."""
@@ -355,6 +356,9 @@ class ControlConfig(_Model):
     }
 
 
+Word = Annotated[int, Field(ge=0, lt=2**32)]
+
+
 class SimulatorConfig(_Model):
     """How simulated time works; other than the defaults only to compare with other simulators."""
 
@@ -363,6 +367,9 @@ class SimulatorConfig(_Model):
     )
     clock_ps: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         1, description="serialisation and pacing times are rounded to this"
+    )
+    mrg32k3a_state: tuple[Word, Word, Word, Word, Word, Word] | None = Field(
+        None, description="ECN draws from this generator in order of events (ns-3); None: our own"
     )
 
 
@@ -430,16 +437,4 @@ def validate_scenario(raw: dict[str, Any]) -> Scenario:
     try:
         return Scenario.model_validate(raw)
     except ValidationError as error:
-        raise ConfigError(explain(error)) from None
-
-
-def explain(error: ValidationError) -> str:
-    """One line per fault: the field, what was wrong, the value given."""
-    lines = []
-    for fault in error.errors():
-        field = ".".join(str(part) for part in fault["loc"]) or "scenario"
-        message = fault["msg"].removeprefix("Value error, ")
-        given = fault["input"]
-        shown = "" if isinstance(given, (dict, list, BaseModel)) else f" (got {given!r})"
-        lines.append(f"{field}: {message}{shown}")
-    return "\n".join(lines)
+        raise ConfigError(explain(error, raw, Scenario)) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +15,7 @@ from roce_gym.errors import SimulationError
 from roce_gym.presets import resolve_settings
 from roce_gym.sim import engine
 from roce_gym.sim import types as t
+from roce_gym.sim.handle import make_table
 from roce_gym.sim.jit import call_announced
 from roce_gym.telemetry import Interval, Meter
 from roce_gym.topology import build_network
@@ -96,7 +98,7 @@ class Fabric:
         columns = tuple(order.index(c) + 1 for c in range(len(order)))
         self._meter = Meter(len(order) + 1, columns)
         self._meter.reset(self._state)
-        _call(engine.start, self._state)
+        _call(engine.start, self._handle())
 
     @property
     def now_ps(self) -> int:
@@ -136,12 +138,16 @@ class Fabric:
         until_ps = self.now_ps + duration_ps
         logged: list[NDArray[Any]] = []
         while True:
-            status = _call(engine.run, self._state, until_ps)
+            status = _call(engine.run, self._handle(), until_ps)
             logged.append(self._drain_log())
             if status == t.OK:
                 break
             self._mend(status)
         return self._meter.close(self._state, np.concatenate(logged))
+
+    def _handle(self) -> Any:
+        """What kernels take: the table of the state's arrays, or without JIT the state itself."""
+        return self._state if numba.config.DISABLE_JIT else make_table(self._state)
 
     def _drain_log(self) -> NDArray[Any]:
         core: Any = self._state.core[0]

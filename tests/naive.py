@@ -131,7 +131,7 @@ class Dcqcn:
 
     def __init__(self, config: DcqcnConfig, line_rate: int) -> None:
         self.line_rate = line_rate
-        self.configure(config)
+        self._configure(config)
         self.rate = self.target = self.max_rate if config.enabled else line_rate
         self.alpha = min(config.initial_alpha, config.alpha_cap)
         self.time_stage = self.byte_stage = self.byte_count = 0
@@ -139,7 +139,17 @@ class Dcqcn:
         self.seen_cnp = self.was_cut = False
         self.timers: dict[str, int] = {}
 
-    def configure(self, config: DcqcnConfig) -> None:
+    def adopt(self, config: DcqcnConfig) -> None:
+        """New parameters; running timers keep their time, rates obey a new bound at once."""
+        if config.enabled != self.config.enabled:
+            self.__init__(config, self.line_rate)
+            return
+        self._configure(config)
+        if config.enabled:
+            self.rate = min(self.rate, self.max_rate)
+            self.target = min(self.target, self.max_rate)
+
+    def _configure(self, config: DcqcnConfig) -> None:
         self.config = config
         self.min_rate = mbps_to_bps(config.min_rate_mbps)
         given = mbps_to_bps(config.max_rate_mbps)
@@ -323,7 +333,7 @@ class IncastJob(Job):
 
     def on_timer(self, t: int) -> None:
         p = self.plan
-        if (p.stop_ps >= 0 and t >= p.stop_ps) or (p.rounds >= 0 and self.burst >= p.rounds):
+        if p.stop_ps >= 0 and t >= p.stop_ps:
             return
         self.burst_start, self.delivered = t, 0
         for qp in p.qps[0]:
@@ -334,9 +344,13 @@ class IncastJob(Job):
         if self.delivered == len(self.plan.qps[0]):
             self.complete(self.burst, self.burst_start, t, 0)
             self.burst += 1
-            self.sim.set_job_timer(
-                self, max(self.plan.start_ps + self.burst * self.plan.period_ps, t)
-            )
+            self._arm_next(t)
+
+    def _arm_next(self, t: int) -> None:
+        p = self.plan
+        again = max(p.start_ps + self.burst * p.period_ps, t)
+        if (p.rounds < 0 or self.burst < p.rounds) and (p.stop_ps < 0 or again < p.stop_ps):
+            self.sim.set_job_timer(self, again)
 
 
 class CollectiveJob(Job):
@@ -358,7 +372,7 @@ class CollectiveJob(Job):
 
     def _compute(self, rank: int, t: int) -> None:
         p = self.plan
-        u = uniform(self.sim.seed, COMPUTE, self.sim.member_id(self, rank), self.round[rank])
+        u = uniform(self.sim.seed, COMPUTE, p.first_member_id + rank, self.round[rank])
         self.sim.set_member_timer(self, rank, t + int(p.compute_ps * (1 + p.jitter * (2 * u - 1))))
 
     def on_member_timer(self, rank: int, t: int) -> None:
@@ -575,7 +589,7 @@ class NaiveSimulator:
         """New settings from now on."""
         self.settings = settings
         for qp in self.qps:
-            qp.cc.configure(self._dcqcn(qp.plan.tenant))
+            qp.cc.adopt(self._dcqcn(qp.plan.tenant))
         for switch in self.switches.values():
             switch.shared = sum(self._used(i) for i in switch.inputs)
 
@@ -817,7 +831,11 @@ class NaiveSimulator:
         qp.posted += size
         qp.messages.append(Message(index, size, t, qp.posted))
         self._refresh(qp, t)
-        self.to_serve.append(qp.plan.src)
+        self._serve_later(qp.plan.src)
+
+    def _serve_later(self, host: int) -> None:
+        if not self.to_serve or self.to_serve[-1] != host:
+            self.to_serve.append(host)
 
     def _arm_wake(self, ident: int, t: int) -> None:
         host = self.hosts[ident]
@@ -916,7 +934,7 @@ class NaiveSimulator:
         qp.snd_nxt = qp.snd_una
         self.set_qp_timer(qp, t + rto)
         self._refresh(qp, t)
-        self.to_serve.append(qp.plan.src)
+        self._serve_later(qp.plan.src)
 
     # ----------------------------------------------------------------------- receiving NIC (7)
 

@@ -116,7 +116,6 @@ def test_one_packet():
     # Timers: QP 0's is 0, the job's is 1. The retransmission timer finds nothing outstanding.
     assert sim.events == [
         (0, "TIMER", 1),
-        (0, "WAKE", 0),
         (86_560 + D, "ARRIVAL", 0),
         (2 * (86_560 + D), "ARRIVAL", 3),
         (2 * (86_560 + D) + ACK + D, "ARRIVAL", 2),

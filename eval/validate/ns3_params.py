@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from roce_gym.config import explain
 from roce_gym.errors import TraceFileError
+from roce_gym.faults import explain
 
 _CC_NONE, _CC_DCQCN = 0, 1
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from roce_gym.config import Scenario
 from roce_gym.errors import ConfigError
+from roce_gym.faults import alternatives, element_types
 from roce_gym.scenario_file.read import parse_yaml
 from roce_gym.scenario_file.tree import copy_tree, element_keys, is_distribution
 
@@ -61,7 +61,7 @@ def _step(node: Any, text: str, types: _Types, place: str) -> tuple[Any, _Types]
         names, numbers = element_keys(node), [str(i) for i in range(len(node))]
         for keys in (names, numbers):
             if text in keys:
-                return keys.index(text), [t for row in types for t in _element_types(row)]
+                return keys.index(text), [t for row in types for t in element_types(row)]
         raise _unknown(place, text, names)
     if not isinstance(node, dict):
         raise ConfigError(f"override: {place} = {node!r} has no part {text!r}")
@@ -72,28 +72,12 @@ def _step(node: Any, text: str, types: _Types, place: str) -> tuple[Any, _Types]
         return text, []
     if node.get(text) is None:
         node[text] = _default(fields[text])
-    return text, _alternatives(fields[text].annotation)
+    return text, alternatives(fields[text].annotation)
 
 
 def _unknown(place: str, text: str, existing: Sequence[str]) -> ConfigError:
     shown = ", ".join(dict.fromkeys(existing)) or "nothing"
     return ConfigError(f"override: {place} has no {text!r}; there is: {shown}")
-
-
-def _alternatives(annotation: Any) -> _Types:
-    """The members of a union, or the type itself; without annotations around them."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return _alternatives(get_args(annotation)[0])
-    if origin in (Union, UnionType):
-        return [one for arg in get_args(annotation) for one in _alternatives(arg)]
-    return [annotation]
-
-
-def _element_types(annotation: Any) -> _Types:
-    """What the elements of a `tuple[X, ...]` may be."""
-    is_tuple = get_origin(annotation) is tuple
-    return _alternatives(get_args(annotation)[0]) if is_tuple else []
 
 
 def _fields(types: _Types, node: dict[str, Any]) -> dict[str, FieldInfo]:

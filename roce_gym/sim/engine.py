@@ -8,6 +8,7 @@ from numpy import int64
 
 from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.collective import on_job_timer, on_member_timer, start_jobs
+from roce_gym.sim.handle import state_of
 from roce_gym.sim.jit import entry, helper, rare, source_hash
 from roce_gym.sim.nic import after_send, more_to_send, next_from_host
 from roce_gym.sim.pool import free_packet
@@ -163,13 +164,14 @@ def _settle(s, now):
 
 
 def _make_run(_key: int) -> Any:
-    def run(s, until_ps):
+    def run(table, until_ps):
         """Handles all events up to and including `until_ps`. Returns a status.
 
         A status other than OK is returned before the event that met the shortage, so that the
         caller can mend it and call again.
         """
         _ = _key  # part of the cache key, see jit.py
+        s = state_of(table)
         core = s.core[0]
         status = OK
         events = 0
@@ -214,9 +216,10 @@ def _make_run(_key: int) -> Any:
 
 
 def _make_start(_key: int) -> Any:
-    def start(s):
+    def start(table):
         """Arms the jobs' first timers."""
         _ = _key
+        s = state_of(table)
         start_jobs(s)
 
     return entry(start)

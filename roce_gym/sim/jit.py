@@ -1,8 +1,6 @@
 """The one place that decides how kernels are compiled.
 
-`helper` is for functions called by kernels: inlined by LLVM and compiled without Numba's
-reference counting, which the kernels do not need as they never create or keep an array. Both
-together make the event loop ten to twenty times faster than Numba's defaults.
+`helper` is for functions called by kernels and inlined by LLVM.
 
 `entry` is for the few functions called from Python: cached on disk. Numba's cache notices edits of
 a function's own file only, so the cache key of an entry kernel is made to depend on every source
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba import njit
 
 logger = logging.getLogger(__name__)
@@ -28,7 +27,6 @@ _COMMON: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "fastmath": False,
-    "_nrt": False,
 }
 _SLOW_COMPILE_S = 1.5
 
@@ -52,7 +50,7 @@ def source_hash() -> int:
 def entry(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiles a function called from Python; cached on disk where some folder can be written."""
     if numba.config.DISABLE_JIT:
-        return function
+        return np.errstate(over="ignore")(function)  # rng.py means its overflows
     try:
         compiled = njit(cache=True, **_COMMON)(function)
     except RuntimeError:  # no folder for the cache can be written
@@ -63,6 +61,12 @@ def entry(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def call_announced(kernel: Callable[..., Any], *args: Any) -> Any:
     """Calls a kernel for the first time and says so if it has to be compiled."""
+    if not numba.config.DISABLE_JIT:
+        _compile_announced(kernel, tuple(numba.typeof(arg) for arg in args))
+    return kernel(*args)
+
+
+def _compile_announced(kernel: Any, signature: tuple[Any, ...]) -> None:
     notice = threading.Timer(
         _SLOW_COMPILE_S,
         lambda: print(
@@ -74,6 +78,6 @@ def call_announced(kernel: Callable[..., Any], *args: Any) -> Any:
     notice.daemon = True
     notice.start()
     try:
-        return kernel(*args)
+        kernel.compile(signature)
     finally:
         notice.cancel()

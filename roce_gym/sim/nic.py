@@ -256,6 +256,18 @@ def _pop_paced(s, heap):
     s.paced_qp[first + i] = moved
 
 
+@rare
+def _drop_paced(s, qp):
+    """Takes a QP out of its host's heap, wherever it is: the others are pushed anew."""
+    heap = s.paced[s.qp[qp]["src"]]
+    size = heap["size"]
+    heap["size"] = 0
+    for i in range(size):
+        other = int64(s.paced_qp[heap["first"] + i])
+        if other != qp:
+            _push_paced(s, other)
+
+
 @helper
 def release_paced(s, host, now):
     """Paced QPs whose time has come become ready."""
@@ -265,8 +277,7 @@ def release_paced(s, host, now):
         if s.sender[qp]["next_send_ps"] > now:
             return
         _pop_paced(s, heap)
-        if s.sender[qp]["state"] == PACED:  # a failed QP may still be here
-            _join_ready(s, qp)
+        _join_ready(s, qp)
 
 
 @helper
@@ -335,10 +346,20 @@ def arm_retransmission(s, qp, due_ps):
 
 
 @rare
-def fail(s, qp):
-    """The retry limit is passed: the QP sends no more."""
+def withdraw(s, qp):
+    """Takes a QP that cannot send any more from the ready or paced ones."""
     sender = s.sender[qp]
     if sender["state"] == READY:
         _leave_ready(s, qp)
-    sender["state"] = FAILED
+        sender["state"] = IDLE
+    elif sender["state"] == PACED:
+        _drop_paced(s, qp)
+        sender["state"] = IDLE
+
+
+@rare
+def fail(s, qp):
+    """The retry limit is passed: the QP sends no more."""
+    withdraw(s, qp)
+    s.sender[qp]["state"] = FAILED
     s.core[0]["failed_qps"] += 1

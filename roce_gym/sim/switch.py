@@ -7,7 +7,7 @@ from numpy import int64
 from roce_gym.sim.jit import helper
 from roce_gym.sim.pool import free_packet, new_packet
 from roce_gym.sim.port import append, await_free, choose_class, take, transmit
-from roce_gym.sim.rng import uniform
+from roce_gym.sim.rng import next_mrg32k3a, uniform
 from roce_gym.sim.types import (
     CE,
     DATA,
@@ -180,4 +180,6 @@ def _marks(s, queue, left, port, sent_before):
     if left > queue["kmax"]:
         return True
     share = queue["pmax"] * (left - queue["kmin"]) / (queue["kmax"] - queue["kmin"])
+    if s.params[0]["mrg32k3a"] == 1:
+        return next_mrg32k3a(s.mrg) < share
     return uniform(s.params[0]["seed"], STREAM_ECN, port, sent_before) < share

@@ -7,7 +7,15 @@ from numpy import int64
 from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.collective import delivered
 from roce_gym.sim.jit import helper, rare
-from roce_gym.sim.nic import activate, arm_retransmission, fail, queue_control, serve_later
+from roce_gym.sim.nic import (
+    activate,
+    arm_retransmission,
+    fail,
+    queue_control,
+    sendable,
+    serve_later,
+    withdraw,
+)
 from roce_gym.sim.pool import free_message, free_packet, new_packet
 from roce_gym.sim.types import (
     ACK,
@@ -126,6 +134,10 @@ def _on_ack(s, qp, seq, kind, flags, now):
         oldest = int64(s.qp[qp]["oldest"])
         if oldest != NONE and s.message[oldest]["end"] <= seq:
             _complete(s, qp, now)
+        if sender["snd_nxt"] < seq:  # an ACK of bytes sent before a go-back
+            go_back(s, qp)
+            if not sendable(s, qp):
+                withdraw(s, qp)
     if kind == NACK and not stale:
         go_back(s, qp)
     activate(s, qp, now)
@@ -145,8 +157,6 @@ def _complete(s, qp, now):
         free_message(s, m)
         m = following
     pair["oldest"] = m
-    if sender["snd_nxt"] < sender["snd_una"]:  # an ACK of bytes sent before a go-back
-        go_back(s, qp)
 
 
 @helper

@@ -10,11 +10,10 @@ PFC frames; `port = link * num_classes + c` a (link, class) pair; `node` hosts f
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
-
 
 
 def _numbers(*values: int) -> tuple[np.int64, ...]:
@@ -337,6 +336,7 @@ PARAMS = np.dtype(
         ("log_reserve", np.int64),  # most completions one event may log
         ("horizon_ps", np.int64),  # the wheel reaches this far
         ("scheduled_order", np.int64),  # 1: events of one time run in the order of scheduling
+        ("mrg32k3a", np.int64),  # 1: marks are drawn from State.mrg, in order of events
         ("clock_ps", np.int64),  # resolution of serialisation and pacing times
     ],
     align=True,
@@ -368,47 +368,55 @@ Array = NDArray[Any]
 
 
 class State(NamedTuple):
-    """The simulation. Kernels read and write these arrays in place."""
+    """The simulation: what is annotated with a type is an array of it. Kernels work in place."""
 
-    params: Array  # (1,) PARAMS, constant
-    core: Array  # (1,) CORE
+    params: Annotated[Array, PARAMS]  # (1,), constant
+    core: Annotated[Array, CORE]  # (1,)
     # event queue (wheel.py); an event is a slot, see there
-    event_ps: Array  # (num_slots,) int64, due time of a scheduled event, FOREVER: none
-    event_next: Array  # (num_slots,) int32, next event in the bucket
-    event_order: Array  # (num_slots,) int64, place in the order of scheduling, see wheel.py
-    bucket_head: Array  # (num_buckets,) int32
-    bucket_bits: Array  # (num_buckets / 32,) int64, bit set: bucket not empty
-    bucket_words: Array  # (num_buckets / 1024,) int64, bit set: word of bucket_bits not 0
-    current: Array  # (num_slots,) int64, sorted keys of the current bucket, right-aligned
-    far: Array  # (num_timers,) TIMER, binary heap of timers beyond the current bucket
+    event_ps: Annotated[Array, np.int64]  # (num_slots,), due time of a scheduled event, FOREVER: none
+    event_next: Annotated[Array, np.int32]  # (num_slots,), next event in the bucket
+    event_order: Annotated[Array, np.int64]  # (num_slots,), place in the order of scheduling, see wheel.py
+    bucket_head: Annotated[Array, np.int32]  # (num_buckets,)
+    bucket_bits: Annotated[Array, np.int64]  # (num_buckets / 32,), bit set: bucket not empty
+    bucket_words: Annotated[Array, np.int64]  # (num_buckets / 1024,), bit set: word of bucket_bits not 0
+    current: Annotated[Array, np.int64]  # (num_slots,), sorted keys of the current bucket, right-aligned
+    far: Annotated[Array, TIMER]  # (num_timers,), binary heap of timers beyond the current bucket
     # network
-    packet: Array  # (num_packets,) PACKET
-    packet_order: Array  # (num_packets,) int64, event_order of its arrival
-    link: Array  # (num_links,) LINK
-    link_packets: Array  # (num_links,) int64, arrivals on lossy links
-    link_losses: Array  # (num_links,) int64
-    queue: Array  # (num_links * num_classes,) QUEUE, at the link's source
-    ingress: Array  # (num_links * num_classes,) INGRESS, at the link's destination
-    switch: Array  # (num_switches,) SWITCH
-    path: Array  # (num_qps * 2 * max_hops,) int32, links of data, then of ACKs
+    packet: Annotated[Array, PACKET]  # (num_packets,)
+    packet_order: Annotated[Array, np.int64]  # (num_packets,), event_order of its arrival
+    link: Annotated[Array, LINK]  # (num_links,)
+    link_packets: Annotated[Array, np.int64]  # (num_links,), arrivals on lossy links
+    link_losses: Annotated[Array, np.int64]  # (num_links,)
+    queue: Annotated[Array, QUEUE]  # (num_links * num_classes,), at the link's source
+    ingress: Annotated[Array, INGRESS]  # (num_links * num_classes,), at the link's destination
+    switch: Annotated[Array, SWITCH]  # (num_switches,)
+    path: Annotated[Array, np.int32]  # (num_qps * 2 * max_hops,), links of data, then of ACKs
     # NIC
-    qp: Array  # (num_qps,) QP
-    sender: Array  # (num_qps,) SENDER
-    receiver: Array  # (num_qps,) RECEIVER
-    nic: Array  # (num_hosts * num_classes,) NIC_CLASS
-    ready: Array  # int64 words of 32 bits, QPs that may send now
-    paced: Array  # (num_hosts,) PACED_HEAP
-    paced_qp: Array  # (num_qps,) int32, heaps of QPs by next_send_ps
-    host_link: Array  # (num_hosts,) int32
-    posted: Array  # int32, hosts that got something to send during the current event
-    message: Array  # (num_messages,) MESSAGE
+    qp: Annotated[Array, QP]  # (num_qps,)
+    sender: Annotated[Array, SENDER]  # (num_qps,)
+    receiver: Annotated[Array, RECEIVER]  # (num_qps,)
+    nic: Annotated[Array, NIC_CLASS]  # (num_hosts * num_classes,)
+    ready: Annotated[Array, np.int64]  # words of 32 bits, QPs that may send now
+    paced: Annotated[Array, PACED_HEAP]  # (num_hosts,)
+    paced_qp: Annotated[Array, np.int32]  # (num_qps,), heaps of QPs by next_send_ps
+    host_link: Annotated[Array, np.int32]  # (num_hosts,)
+    posted: Annotated[Array, np.int32]  # hosts that got something to send during the current event
+    message: Annotated[Array, MESSAGE]  # (num_messages,)
+    mrg: Annotated[Array, np.int64]  # (6,), state of MRG32k3a, see rng.py
     # congestion control
-    dcqcn: Array  # (num_qps,) DCQCN
-    dcqcn_params: Array  # (num_tenants,) DCQCN_PARAMS
+    dcqcn: Annotated[Array, DCQCN]  # (num_qps,)
+    dcqcn_params: Annotated[Array, DCQCN_PARAMS]  # (num_tenants,)
     # jobs
-    job: Array  # (num_jobs,) JOB
-    job_qp: Array  # int32, QPs of each job in its own order
-    member: Array  # (num_members,) MEMBER
-    channel: Array  # (num_channels,) CHANNEL
-    flow: Array  # (num_flows,) FLOW
-    log: Array  # (log_size,) COMPLETION
+    job: Annotated[Array, JOB]  # (num_jobs,)
+    job_qp: Annotated[Array, np.int32]  # QPs of each job in its own order
+    member: Annotated[Array, MEMBER]  # (num_members,)
+    channel: Annotated[Array, CHANNEL]  # (num_channels,)
+    flow: Annotated[Array, FLOW]  # (num_flows,)
+    log: Annotated[Array, COMPLETION]  # (log_size,)
+
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    name: np.dtype(hint.__metadata__[0])
+    for name, hint in get_type_hints(State, include_extras=True).items()
+}
+"""Element type of every array of :class:`State`, in the order of its fields."""

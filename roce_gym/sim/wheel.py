@@ -21,7 +21,6 @@ bucket becomes current.
 from __future__ import annotations
 
 import numpy as np
-
 from numpy import int64
 
 from roce_gym.sim.jit import helper, rare
@@ -30,6 +29,10 @@ from roce_gym.sim.types import FOREVER, NONE
 KEY_SHIFT = 40
 """A key is (time - start of the bucket) << KEY_SHIFT | slot."""
 SLOT_MASK = (1 << KEY_SHIFT) - 1
+
+_GAPS = np.array([1750, 701, 301, 132, 57, 23, 10, 4, 1])
+"""Of shell sort: Ciura, "Best increments for the average case of shellsort", FCT 2001."""
+_LONG_BUCKET = 16
 
 _DE_BRUIJN = 0x077CB531
 _LOW_32 = 0xFFFFFFFF
@@ -217,10 +220,15 @@ def open_bucket(s, core, start_ps):
 
 @helper
 def _sort(keys, start, end):
-    """Shell sort (gaps 57, 10, 1): short buckets are the rule, nearly sorted ones common."""
+    """Insertion sort of a short bucket, shell sort of a long one."""
     count = end - start
-    gap = 57 if count > 114 else (10 if count > 20 else 1)
-    while gap > 0:
+    level = _GAPS.size - 1
+    if count > _LONG_BUCKET:
+        level = 0
+        while _GAPS[level] >= count:
+            level += 1
+    while level < _GAPS.size:
+        gap = _GAPS[level]
         for i in range(start + gap, end):
             key = keys[i]
             j = i - gap
@@ -228,7 +236,7 @@ def _sort(keys, start, end):
                 keys[j + gap] = keys[j]
                 j -= gap
             keys[j + gap] = key
-        gap = 10 if gap == 57 else (1 if gap == 10 else 0)
+        level += 1
 
 
 @helper

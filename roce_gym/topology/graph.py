@@ -70,15 +70,14 @@ class Network:
             TopologyError: there is no such node, or it is a switch.
         """
         node = self.node_of_label.get(label)
-        if node is None:
-            labels = self.node_label[: self.num_hosts]
-            raise TopologyError(
-                f"node {label} does not exist; the {self.num_hosts} hosts are within "
-                f"{labels.min()} … {labels.max()}"
-            )
-        if node >= self.num_hosts:
-            raise TopologyError(f"node {label} is a switch, not a host")
-        return node
+        if node is not None and node < self.num_hosts:
+            return node
+        labels = self.node_label[: self.num_hosts]
+        problem = "does not exist" if node is None else "is a switch, not a host"
+        raise TopologyError(
+            f"node {label} {problem}; the {self.num_hosts} hosts are within "
+            f"{labels.min()} … {labels.max()}"
+        )
 
 
 def network_from_cables(

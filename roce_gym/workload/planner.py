@@ -198,8 +198,7 @@ class _PlanBuilder:
 
     def _flow_qp(self, place: JobPlace, k: int, message: _Message) -> int:
         try:
-            src = self.network.host_of_label(message.src)
-            dst = self.network.host_of_label(message.dst)
+            src, dst = self._end("src", message.src), self._end("dst", message.dst)
             if src == dst:
                 raise ConfigError(f"src and dst are both host {message.src}")
             paths = [
@@ -212,6 +211,12 @@ class _PlanBuilder:
         except ConfigError as error:
             raise ConfigError(f"{message.name}: {error}") from None
         return self.qps.create(place, k, src, dst, *paths)
+
+    def _end(self, name: str, label: int) -> int:
+        try:
+            return self.network.host_of_label(label)
+        except ConfigError as error:
+            raise ConfigError(f"{name} = {label}: {error}") from None
 
 
 def _require_group(place: JobPlace) -> int:

@@ -231,8 +231,8 @@ def test_incast__more_senders_than_hosts():
 @pytest.mark.parametrize(
     ("flow", "message"),
     [
-        ({"src": 16}, "jobs.0.flows.0: node 16 is a switch, not a host"),
-        ({"dst": 40}, "jobs.0.flows.0: node 40 does not exist"),
+        ({"src": 16}, "jobs.0.flows.0: src = 16: node 16 is a switch, not a host"),
+        ({"dst": 40}, "jobs.0.flows.0: dst = 40: node 40 does not exist"),
         ({"dst": 0}, "src and dst are both host 0"),
         ({"data_path": [0, 16, 20, 17, 5]}, "must end at host 4, not at host 5"),
         ({"ack_path": [0, 16, 20, 17, 4]}, "must start at host 4, not at host 0"),

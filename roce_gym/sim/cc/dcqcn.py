@@ -1,9 +1,9 @@
 """DCQCN at the sender (reaction point), as ConnectX-4 and later do it (rules, section 8).
 
 Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015, with the firmware's
-timers: alpha every `alpha_interval`, a cut at most every `decrease_interval`, increases by timer and
-by byte counter. Timers are no events: they are worked off, in order of time, whenever the QP sends
-or hears a CNP, which gives the same result because nothing else reads what they change.
+timers: alpha every `alpha_interval`, a cut at most every `decrease_interval`, increases by timer
+and by byte counter. Timers are no events: they are worked off, in order of time, whenever the QP
+sends or hears a CNP, which gives the same result because nothing else reads what they change.
 """
 
 from __future__ import annotations

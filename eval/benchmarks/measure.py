@@ -1,0 +1,151 @@
+"""Timing: packet-hops a second, starts of a process, steps of an environment."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+
+import roce_gym  # noqa: F401  (registers the environments)
+from eval.benchmarks.cases import Case
+from roce_gym.fabric import Fabric
+
+_YARDSTICK_EVENTS = 100_000
+_START = """
+from roce_gym.config import validate_scenario
+from roce_gym.fabric import Fabric
+Fabric(validate_scenario({"name": "start", "topology": {"kind": "star", "hosts": 2}, "tenants": [
+    {"name": "t", "hosts": [0, 1], "jobs": [{"kind": "all_to_all", "bytes": 4096}]}]})).advance(us=1)
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured figure.
+
+    Attributes:
+        name: what.
+        value, unit: the figure; median of the repetitions.
+        yardstick_ratio: value over the yardstick measured beside it; 0 where that makes no sense.
+        aim: what we want, 0 = no aim.
+        at_most: the aim is an upper bound.
+    """
+
+    name: str
+    value: float
+    unit: str
+    yardstick_ratio: float = 0.0
+    aim: float = 0.0
+    at_most: bool = False
+
+    @property
+    def reached(self) -> bool:
+        """Whether the aim is reached; True without one."""
+        if not self.aim:
+            return True
+        return self.value <= self.aim if self.at_most else self.value >= self.aim
+
+
+def yardstick() -> float:
+    """Events a second of a plain Python event queue (`heapq` of tuples, 1,000 waiting)."""
+    queue = [(i, i) for i in range(1000)]
+    heapq.heapify(queue)
+    begun = time.perf_counter()
+    for i in range(_YARDSTICK_EVENTS):
+        due, _ = heapq.heappop(queue)
+        heapq.heappush(queue, (due + 1 + i % 997, i))
+    return _YARDSTICK_EVENTS / (time.perf_counter() - begun)
+
+
+def packet_hops(case: Case, repeat: int) -> Row:
+    """Data packets times links they cross, per second of wall time. ACKs are not counted."""
+    rates, ratios = [], []
+    fabric = Fabric(case.scenario, seed=1)
+    links = np.array([len(pair.data_links) for pair in fabric.plan.qps])
+    mtu = case.scenario.nic.mtu_bytes
+    fabric.advance(us=case.warm_us)
+    start = fabric.snapshot()
+    fabric.advance(us=case.timed_us)  # pools and pages are as large as they get
+    for _ in range(repeat):
+        fabric.restore(start)
+        beside = yardstick()
+        begun = time.perf_counter()
+        interval = fabric.advance(us=case.timed_us)
+        elapsed = time.perf_counter() - begun
+        hops = float((interval.delivered_bytes / mtu * links).sum())
+        rates.append(hops / elapsed)
+        ratios.append(hops / elapsed / ((beside + yardstick()) / 2))
+    return Row(
+        case.name,
+        statistics.median(rates),
+        "packet-hops/s",
+        statistics.median(ratios),
+        case.aim,
+    )
+
+
+def starts() -> list[Row]:
+    """A process that compiles the simulator, and one that finds it compiled, until 1 us is over."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        cold = _process(environment)
+        warm = [_process(environment) for _ in range(3)]
+    return [
+        Row("first start, compiles", cold, "s"),
+        Row("second process is ready", statistics.median(warm), "s", aim=2.0, at_most=True),
+    ]
+
+
+def _process(environment: dict[str, str]) -> float:
+    begun = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-c", _START],
+        check=True,
+        env=environment,
+        stderr=subprocess.DEVNULL,
+        cwd=Path(__file__).parents[2],
+    )
+    return time.perf_counter() - begun
+
+
+def env_steps(env_id: str, steps: int) -> Row:
+    """Steps a second of an environment under random actions, resets left out."""
+    env = gymnasium.make(env_id)
+    env.reset(seed=1)
+    env.action_space.seed(1)
+    beside = yardstick()
+    spent, done = 0.0, 0
+    while done < steps:
+        action = env.action_space.sample()
+        begun = time.perf_counter()
+        _, _, terminated, truncated, _ = env.step(action)
+        spent += time.perf_counter() - begun
+        done += 1
+        if terminated or truncated:
+            env.reset(seed=1)
+    env.close()
+    rate = done / spent
+    return Row(f"{env_id}, random actions", rate, "steps/s", rate / ((beside + yardstick()) / 2))
+
+
+def peak_memory() -> Row:
+    """Most memory this process has used so far."""
+    kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return Row("peak memory of all of the above", kib / 1024, "MiB")
+
+
+def timed(measure: Callable[[], Row | list[Row]]) -> list[Row]:
+    """Always a list."""
+    rows = measure()
+    return rows if isinstance(rows, list) else [rows]

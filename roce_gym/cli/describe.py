@@ -1,0 +1,121 @@
+"""`roce-gym describe`: a scenario with everything resolved."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from roce_gym.assembly import headroom_bytes
+from roce_gym.cli.case import Case, load_case
+from roce_gym.cli.describe_text import describe_in_text
+from roce_gym.cli.text import to_json
+from roce_gym.knobs import KnobSpace
+from roce_gym.units import BPS_PER_GBPS, PS_PER_NS
+
+
+def describe(arguments: argparse.Namespace) -> int:
+    """Prints a scenario; nothing is simulated."""
+    case = load_case(arguments)
+    found = resolve(case)
+    print(to_json(found) if arguments.json else describe_in_text(case, found))
+    return 0
+
+
+def resolve(case: Case) -> dict[str, Any]:
+    """Everything there is to say, as plain data."""
+    return {
+        "scenario": case.base.model_dump(mode="json"),
+        "seed": case.seed,
+        "preset": case.preset,
+        "changes": list(case.changes),
+        "settings": case.settings.model_dump(mode="json"),
+        "network": _network(case),
+        "buffer": _buffer(case),
+        "tenants": _tenants(case),
+        "knobs": [
+            {"name": k.name, "low": k.low, "high": k.high, "unit": k.unit, "is_log": k.is_log}
+            for k in KnobSpace(case.scenario, case.network).knobs
+        ],
+    }
+
+
+def _network(case: Case) -> dict[str, Any]:
+    net = case.network
+    kinds: list[tuple[str, Any]] = [
+        ("hosts", net.host_link),
+        (
+            "switches",
+            np.flatnonzero((net.link_src >= net.num_hosts) & (net.link_dst > net.link_src)),
+        ),
+    ]
+    cables = []
+    for end, links in kinds:
+        rows = np.stack([net.link_rate_bps[links], net.link_delay_ps[links]], axis=1)
+        for (rate, delay), count in zip(*np.unique(rows, axis=0, return_counts=True), strict=True):
+            cables.append(
+                {
+                    "between": f"{end} and switches",
+                    "count": int(count),
+                    "rate_gbps": int(rate) / BPS_PER_GBPS,
+                    "delay_ns": int(delay) / PS_PER_NS,
+                }
+            )
+    return {
+        "hosts": net.num_hosts,
+        "switches": net.num_switches,
+        "cables": cables,
+        "lossy_links": int((net.link_loss > 0).sum()),
+    }
+
+
+def _buffer(case: Case) -> dict[str, Any]:
+    """Where each switch's buffer goes; totals are those of the switch with the most headroom."""
+    net = case.network
+    into = np.flatnonzero(net.link_dst >= net.num_hosts)
+    switch = net.link_dst[into] - net.num_hosts
+    ports = np.bincount(switch, minlength=net.num_switches)
+    headroom = {
+        c.name: headroom_bytes(case.scenario, net, i)[into]
+        for i, c in enumerate(case.scenario.classes)
+    }
+    sums = {
+        name: np.bincount(switch, values, net.num_switches) for name, values in headroom.items()
+    }
+    reserved = sum(c.buffer.reserved_bytes for c in case.settings.classes.values())
+    taken = sum(sums.values()) + reserved * ports
+    fullest = int(np.argmax(taken))
+    return {
+        "buffer_bytes": case.scenario.switch.buffer_bytes,
+        "switch": net.describe(net.num_hosts + fullest),
+        "ports": int(ports[fullest]),
+        "headroom_bytes": int(sum(values[fullest] for values in sums.values())),
+        "reserved_bytes": int(reserved * ports[fullest]),
+        "shared_bytes": int(case.scenario.switch.buffer_bytes - taken[fullest]),
+        "classes": {
+            name: {
+                "headroom_per_port_min_bytes": int(values.min()),
+                "headroom_per_port_max_bytes": int(values.max()),
+                "headroom_total_bytes": int(sums[name][fullest]),
+                "headroom_share": float(sums[name][fullest] / case.scenario.switch.buffer_bytes),
+            }
+            for name, values in headroom.items()
+        },
+    }
+
+
+def _tenants(case: Case) -> dict[str, Any]:
+    """Hosts and queue pairs as planned; jobs are in the scenario."""
+    jobs: dict[str, Any] = {}
+    for index, tenant in enumerate(case.base.tenants):
+        pairs = [pair for pair in case.plan.qps if pair.tenant == index]
+        hosts = sorted({host for pair in pairs for host in (pair.src, pair.dst)})
+        listed = tenant.hosts if isinstance(tenant.hosts, tuple) else None
+        labels = [int(case.network.node_label[host]) for host in hosts]
+        jobs[tenant.name] = {
+            "hosts": labels if listed is None else list(listed),
+            "queue_pairs": len(pairs),
+            "flows": sum(len(job.flow_bytes) for job in case.plan.jobs if job.tenant == index),
+        }
+    return jobs

@@ -1,0 +1,178 @@
+"""A scenario as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roce_gym.cli.case import Case
+from roce_gym.cli.text import facts, number, percent, short, table
+from roce_gym.config import DcqcnConfig, FlowList, Incast, NicConfig
+
+_SCALES = {True: "log", False: "linear"}
+_SENDER_FIELDS = tuple(name for name in DcqcnConfig.model_fields if name != "enabled")
+
+
+def describe_in_text(case: Case, found: dict[str, Any]) -> str:
+    """Text for a terminal, of what :mod:`roce_gym.cli.describe` found."""
+    own = f"the scenario's own, on top of {case.base.preset}"
+    control = case.base.control
+    parts = [
+        f"{case.base.name}: {case.base.summary}".rstrip(": "),
+        facts(
+            [
+                ("seed", str(case.seed)),
+                ("settings", own if case.preset == "default" else case.preset),
+                *([("changes", "  ".join(case.changes))] if case.changes else []),
+                ("horizon", f"{short(control.horizon_us)} us"),
+                ("interval", f"{short(control.interval_us)} us"),
+            ]
+        ),
+        "topology\n" + facts(_topology_rows(case, found["network"])),
+        "traffic classes\n" + _class_table(case, found["buffer"]),
+        "switch buffer\n" + facts(_buffer_rows(found["buffer"])),
+        "NIC\n" + facts(_nic_rows(case.base.nic)),
+        "tenants\n" + facts(_tenant_rows(case, found["tenants"])),
+        "DCQCN\n" + _sender_table(case),
+        "knobs of the environment\n" + _knob_table(found["knobs"]),
+    ]
+    return "\n\n".join(parts)
+
+
+def _topology_rows(case: Case, network: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = [
+        ("kind", case.base.topology.kind),
+        ("hosts", str(network["hosts"])),
+        ("switches", str(network["switches"])),
+    ]
+    for cable in network["cables"]:
+        rows.append(
+            (
+                "links",
+                f"{cable['count']} x {short(cable['rate_gbps'])} Gb/s, "
+                f"{short(cable['delay_ns'])} ns, {cable['between']}",
+            )
+        )
+    if network["lossy_links"]:
+        rows.append(("lossy links", f"{network['lossy_links']} (one direction each)"))
+    return rows
+
+
+def _class_table(case: Case, buffer: dict[str, Any]) -> str:
+    rows = []
+    for c in case.base.classes:
+        chosen, room = case.settings.classes[c.name], buffer["classes"][c.name]
+        low, high = room["headroom_per_port_min_bytes"], room["headroom_per_port_max_bytes"]
+        static = chosen.buffer.static_threshold_bytes
+        ecn = chosen.ecn
+        rows.append(
+            [
+                c.name,
+                "lossless" if c.lossless else "lossy",
+                c.scheduling,
+                str(c.priority),
+                number(ecn.kmin_bytes) if ecn.enabled else "off",
+                number(ecn.kmax_bytes) if ecn.enabled else "off",
+                short(ecn.pmax) if ecn.enabled and ecn.pmax else "-",
+                short(chosen.buffer.alpha) if static is None else f"{number(static)} B",
+                number(chosen.buffer.reserved_bytes),
+                number(low) if low == high else f"{number(low)}…{number(high)}",
+                number(room["headroom_total_bytes"]),
+                percent(room["headroom_share"], 1),
+            ]
+        )
+    head = (
+        "class,kind,scheduling,prio,ECN kmin B,kmax B,pmax,alpha,reserve B/port,"
+        "headroom B/port,total B,of buffer"
+    ).split(",")
+    return table(head, rows, text_columns=3)
+
+
+def _buffer_rows(buffer: dict[str, Any]) -> list[tuple[str, str]]:
+    whole = buffer["buffer_bytes"]
+    return [
+        ("total", f"{number(whole)} B a switch"),
+        *(
+            (name, f"{number(buffer[f'{name}_bytes'])} B, {percent(share, 1)}")
+            for name in ("headroom", "reserved", "shared")
+            for share in [buffer[f"{name}_bytes"] / whole]
+        ),
+        ("at", f"{buffer['switch']}, {buffer['ports']} ports: the one with the least shared"),
+    ]
+
+
+def _nic_rows(nic: NicConfig) -> list[tuple[str, str]]:
+    cnp = "packets" if nic.cnp_mode == "packet" else "echoed in ACKs"
+    window = f"{number(nic.window_bytes)} B" if nic.window_bytes else "none"
+    return [
+        ("MTU", f"{number(nic.mtu_bytes)} B, headers {nic.header_bytes} B"),
+        ("ACK", f"every {nic.ack_every} packets, class {nic.ack_class or 'of the data'}"),
+        (
+            "CNP",
+            f"{cnp}, at most one in {short(nic.cnp_interval_us)} us, "
+            f"class {nic.cnp_class or 'of the data'}",
+        ),
+        ("window", window),
+        (
+            "timeout",
+            f"{short(nic.retransmit_timeout_us)} us, {nic.retry_limit} retries"
+            if nic.retransmit_timeout_us
+            else "never",
+        ),
+    ]
+
+
+def _tenant_rows(case: Case, tenants: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = []
+    for tenant in case.base.tenants:
+        planned = tenants[tenant.name]
+        hosts = planned["hosts"]
+        shown = " ".join(map(str, hosts[:32])) + (" …" if len(hosts) > 32 else "")
+        rows.append(
+            (
+                tenant.name,
+                f"class {tenant.traffic_class}, weight {short(tenant.weight)}, "
+                f"{number(planned['queue_pairs'])} queue pairs, {len(hosts)} hosts: {shown}",
+            )
+        )
+        for job in tenant.jobs:
+            flows = f"{number(planned['flows'])} flows" if isinstance(job, FlowList) else ""
+            rows.append(("", f"  {job.kind}: {flows or _job(job)}{_span(job)}"))
+    return rows
+
+
+def _job(job: Any) -> str:
+    text = f"{number(job.bytes)} B"
+    if isinstance(job, Incast):
+        text += f" from each of {job.degree} senders every {short(job.period_us)} us"
+    else:
+        text += f", compute {short(job.compute_us)} us" if job.compute_us else ""
+        text += f" ± {percent(job.jitter, 0)}" if job.compute_us and job.jitter else ""
+    return text + (f", {job.rounds} rounds" if job.rounds else "")
+
+
+def _span(job: Any) -> str:
+    start = f", from {short(job.start_us)} us" if job.start_us else ""
+    return start + (f", until {short(job.stop_us)} us" if job.stop_us else "")
+
+
+def _sender_table(case: Case) -> str:
+    names = [tenant.name for tenant in case.base.tenants]
+    chosen = [case.settings.tenants[name] for name in names]
+    rows = [["enabled", *("yes" if c.enabled else "no" for c in chosen)]]
+    for field in _SENDER_FIELDS if any(c.enabled for c in chosen) else ():
+        rows.append([field, *(_setting(getattr(c, field)) if c.enabled else "-" for c in chosen)])
+    return table(["", *names], rows)
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return short(value) if value else "0"
+
+
+def _knob_table(knobs: list[dict[str, Any]]) -> str:
+    rows = [
+        [k["name"], _SCALES[k["is_log"]], short(k["low"]), short(k["high"]), k["unit"]]
+        for k in knobs
+    ]
+    return table(["name", "scale", "at -1", "at 1", "unit"], rows, text_columns=2)

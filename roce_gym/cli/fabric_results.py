@@ -1,0 +1,114 @@
+"""What the switches of a run saw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roce_gym.cli.tally import Tally
+from roce_gym.config import Scenario, Settings
+from roce_gym.topology.graph import Network
+from roce_gym.units import PS_PER_S
+
+
+def fabric_results(
+    tally: Tally, scenario: Scenario, settings: Settings, network: Network
+) -> dict[str, Any]:
+    """What the switches saw.
+
+    Precondition: one interval or more were added.
+    """
+    sums, seconds = tally.sums, tally.duration_ps / PS_PER_S
+    out = np.flatnonzero(network.link_src >= network.num_hosts)
+    into = np.flatnonzero(network.link_dst >= network.num_hosts)
+    names = [c.name for c in scenario.classes]
+    frames = sums["pause_frames"]
+    by_port = frames.sum(axis=1)
+    worst = int(by_port.argmax())
+    paused = sums["paused_ps"][into] / tally.duration_ps
+    dropped = _places(sums["dropped_packets"], network, names)
+    lost = _places(sums["lost_packets"][:, None], network, [None])
+    return {
+        "pause_frames": int(frames.sum()),
+        "pause_frames_per_s": float(frames.sum() / seconds),
+        "pause_frames_per_s_and_port": float(frames[into].sum() / seconds / len(into)),
+        "pause_frames_worst_port": _facing(network, worst) if by_port[worst] else None,
+        "pause_frames_of_worst_port": int(by_port[worst]),
+        "paused_share_mean": float(paused.mean()),
+        "paused_share_max": float(paused.max()),
+        "ecn_marked_share": _share(sums["ecn_marked_packets"][out], sums["tx_packets"][out]),
+        "dropped_packets": int(sums["dropped_packets"].sum()),
+        "drops": dropped,
+        "lost_packets": int(sums["lost_packets"].sum()),
+        "losses": [{k: v for k, v in place.items() if k != "class"} for place in lost],
+        **_queue_results(tally, scenario, settings, network, out),
+        "failed_queue_pairs": 0 if tally.last is None else tally.last.failed_qps,
+        "events": tally.events,
+        "classes": {
+            name: {
+                "pause_frames": int(frames[:, i].sum()),
+                "paused_share_mean": float(paused[:, i].mean()),
+                "paused_share_max": float(paused[:, i].max()),
+                "ecn_marked_share": _share(
+                    sums["ecn_marked_packets"][out, i], sums["tx_packets"][out, i]
+                ),
+                "dropped_packets": int(sums["dropped_packets"][:, i].sum()),
+                "queue_max_bytes": int(tally.queue_max_bytes[out, i].max()),
+            }
+            for i, name in enumerate(names)
+        },
+    }
+
+
+def _queue_results(
+    tally: Tally, scenario: Scenario, settings: Settings, network: Network, out: NDArray[np.intp]
+) -> dict[str, Any]:
+    """The longest queue of any switch port, beside what it may be compared with."""
+    queues = tally.queue_max_bytes[out]
+    row, column = np.unravel_index(int(queues.argmax()), queues.shape)
+    link, chosen = int(out[row]), scenario.classes[int(column)]
+    ecn = settings.classes[chosen.name].ecn
+    rate, host_rate = int(network.link_rate_bps[link]), network.host_rate_bps
+    scale = rate / host_rate if scenario.switch.ecn_scales_with_rate else 1.0
+    highest, buffer = int(queues[row, column]), scenario.switch.buffer_bytes
+    return {
+        "queue_max_bytes": highest,
+        "queue_max_port": _leading(network, link) if highest else None,
+        "queue_max_class": chosen.name if highest else None,
+        "queue_max_kmin_bytes": int(ecn.kmin_bytes * scale) if highest and ecn.enabled else None,
+        "queue_max_kmax_bytes": int(ecn.kmax_bytes * scale) if highest and ecn.enabled else None,
+        "queue_max_buffer_share": highest / buffer,
+        "buffer_bytes": buffer,
+    }
+
+
+def _places(
+    counts: NDArray[np.int64], network: Network, classes: list[str] | list[None]
+) -> list[dict[str, Any]]:
+    """Links and classes with a count, most first."""
+    found = sorted(zip(*np.nonzero(counts), strict=True), key=lambda at: -counts[at])
+    return [
+        {
+            "port": _leading(network, int(link)),
+            "class": classes[int(column)],
+            "packets": int(counts[link, column]),
+        }
+        for link, column in found
+    ]
+
+
+def _leading(network: Network, link: int) -> str:
+    ends = int(network.link_src[link]), int(network.link_dst[link])
+    return " -> ".join(network.describe(end) for end in ends)
+
+
+def _facing(network: Network, link: int) -> str:
+    """The port at the receiving end of a link, which sends the pause frames."""
+    ends = int(network.link_dst[link]), int(network.link_src[link])
+    return " -> ".join(network.describe(end) for end in ends)
+
+
+def _share(part: NDArray[np.int64], whole: NDArray[np.int64]) -> float:
+    return float(part.sum() / max(int(whole.sum()), 1))

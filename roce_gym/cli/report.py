@@ -1,0 +1,127 @@
+"""The results of a run as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roce_gym.cli.text import facts, number, percent, table
+
+_MAX_PLACES = 5
+
+
+def report(found: dict[str, Any]) -> str:
+    """Text for a terminal, of what :mod:`roce_gym.cli.run` found."""
+    settings = "the scenario's own" if found["preset"] == "default" else found["preset"]
+    changes = "".join(f"  {change}" for change in found["changes"])
+    parts = [
+        f"{found['scenario']}, seed {found['seed']}, {number(found['duration_us'], 0)} us"
+        f" simulated in {found['wall_time_s']:.2f} s; settings: {settings}{changes}"
+    ]
+    if any(job["flows"] is None for t in found["tenants"].values() for job in t["jobs"]):
+        parts.append("collectives (times in us)\n" + _times(found["tenants"], "cct", "rounds"))
+    if any(tenant["flows"] for tenant in found["tenants"].values()):
+        parts.append("flows (times in us)\n" + _times(found["tenants"], "fct", "flows"))
+    parts.append("fabric\n" + facts(_fabric(found["fabric"])))
+    late = list(_late(found["tenants"]))
+    return "\n\n".join(parts + (["\n".join(late)] if late else []))
+
+
+def _times(tenants: dict[str, Any], name: str, what: str) -> str:
+    """A row for each tenant, and for each of its jobs if it has several."""
+    head = [
+        "tenant",
+        what,
+        *(f"{name.upper()} {part}" for part in ("mean", "p99", "max", "alone")),
+        "slowdown",
+        "interference",
+        "goodput Gb/s",
+    ]
+    rows = []
+    for tenant, numbers in tenants.items():
+        jobs = [job for job in numbers["jobs"] if (job["flows"] is None) == (what == "rounds")]
+        if not jobs:
+            continue
+        rows.append([tenant, *_cells(numbers, name, what), number(numbers["goodput_gbps"], 2)])
+        if len(numbers["jobs"]) > 1:
+            rows += [[f"  {job['kind']}", *_cells(job, name, what), ""] for job in jobs]
+    return table(head, rows)
+
+
+def _cells(numbers: dict[str, Any], name: str, what: str) -> list[str]:
+    done = number(numbers[f"{what}_completed"])
+    if what == "flows":
+        done += f" of {number(numbers['flows'])}"
+    times = [number(numbers[f"{name}_{part}_us"]) for part in ("mean", "p99", "max", "alone")]
+    return [done, *times, number(numbers["slowdown"], 3), percent(numbers["interference"], 1)]
+
+
+def _fabric(fabric: dict[str, Any]) -> list[tuple[str, str]]:
+    frames = f"{number(fabric['pause_frames'])} frames, "
+    frames += f"{number(fabric['pause_frames_per_s'])} a second"
+    frames += f" ({number(fabric['pause_frames_per_s_and_port'])} a second and port)"
+    if fabric["pause_frames"]:
+        worst = number(fabric["pause_frames_of_worst_port"])
+        frames += f"; most: {worst} by port {fabric['pause_frames_worst_port']}"
+    several = len(fabric["classes"]) > 1
+    rows = [
+        ("PFC pauses", frames),
+        (
+            "paused time",
+            f"{percent(fabric['paused_share_mean'])} of all ports' time, "
+            f"{percent(fabric['paused_share_max'])} of the worst port's"
+            + _by_class(fabric, "paused_share_mean", several),
+        ),
+        (
+            "ECN marked",
+            f"{percent(fabric['ecn_marked_share'])} of packets"
+            + _by_class(fabric, "ecn_marked_share", several),
+        ),
+        ("dropped", _counted(fabric["dropped_packets"], fabric["drops"])),
+        ("lost on links", _counted(fabric["lost_packets"], fabric["losses"])),
+        ("longest queue", _queue(fabric)),
+    ]
+    if fabric["failed_queue_pairs"]:
+        rows.append(("FAILED", f"{fabric['failed_queue_pairs']} queue pairs passed retry limit"))
+    return rows
+
+
+def _by_class(fabric: dict[str, Any], field: str, several: bool) -> str:
+    if not several:
+        return ""
+    shares = (f"{name} {percent(c[field])}" for name, c in fabric["classes"].items())
+    return f" ({', '.join(shares)})"
+
+
+def _counted(total: int, places: list[dict[str, Any]]) -> str:
+    text = f"{number(total)} packets"
+    shown = [
+        f"{number(place['packets'])} at {place['port']}"
+        + (f" ({place['class']})" if "class" in place else "")
+        for place in places[:_MAX_PLACES]
+    ]
+    more = len(places) - len(shown)
+    return text + (f": {', '.join(shown)}" if shown else "") + (f", {more} more" if more else "")
+
+
+def _queue(fabric: dict[str, Any]) -> str:
+    if not fabric["queue_max_bytes"]:
+        return "none"
+    text = f"{number(fabric['queue_max_bytes'])} B at {fabric['queue_max_port']}"
+    text += f", class {fabric['queue_max_class']}: {percent(fabric['queue_max_buffer_share'], 1)}"
+    text += f" of the buffer ({number(fabric['buffer_bytes'])} B)"
+    if fabric["queue_max_kmin_bytes"] is None:
+        return f"{text}; ECN off"
+    low, high = fabric["queue_max_kmin_bytes"], fabric["queue_max_kmax_bytes"]
+    return f"{text}; ECN kmin {number(low)} B, kmax {number(high)} B"
+
+
+def _late(tenants: dict[str, Any]) -> list[str]:
+    """Rounds that are late but do not count, as they have not ended."""
+    return [
+        f"note: a round of {tenant} ({job['kind']}) has been under way for "
+        f"{number(job['round_under_way_us'])} us and is not counted"
+        for tenant, numbers in tenants.items()
+        for job in numbers["jobs"]
+        if job["round_under_way_us"] is not None
+        and job["round_under_way_us"] > (job["cct_max_us"] or job["cct_alone_us"] or 0.0)
+    ]

@@ -1,0 +1,108 @@
+"""What the tenants of a run got."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roce_gym.cli.tally import Tally
+from roce_gym.config import Scenario
+from roce_gym.units import PS_PER_S, PS_PER_US
+from roce_gym.workload.plan import Plan
+
+
+def tenant_results(
+    tally: Tally, scenario: Scenario, plan: Plan, alone: dict[int, Any] | None
+) -> dict[str, Any]:
+    """What the tenants got.
+
+    Args:
+        tally: of the run.
+        scenario, plan: what was run.
+        alone: by job, a mean collective time in us, or for lists of flows a time by flow; jobs of
+            which nothing is known are left out. None: nothing is known.
+    """
+    seconds = tally.duration_ps / PS_PER_S
+    owner = np.array([pair.tenant for pair in plan.qps], np.int64)
+    count = len(scenario.tenants)
+    delivered = np.bincount(owner, tally.sums["delivered_bytes"], count)
+    cnps = np.bincount(owner, tally.sums["cnps"], count)
+    results: dict[str, Any] = {}
+    for index, tenant in enumerate(scenario.tenants):
+        numbers = [i for i, job in enumerate(plan.jobs) if job.tenant == index]
+        jobs = [_job_results(tally, plan, i, (alone or {}).get(i)) for i in numbers]
+        results[tenant.name] = {
+            "traffic_class": tenant.traffic_class,
+            **_times([job for job in jobs if job["flows"] is None], "cct", "rounds_completed"),
+            **_times([job for job in jobs if job["flows"] is not None], "fct", "flows_completed"),
+            **_compared(jobs),
+            "flows": sum(job["flows"] or 0 for job in jobs),
+            "goodput_gbps": float(8.0 * delivered[index] / seconds / 1e9),
+            "cnps": int(cnps[index]),
+            "jobs": [_public(job) for job in jobs],
+        }
+    return results
+
+
+def _job_results(tally: Tally, plan: Plan, number: int, alone: Any) -> dict[str, Any]:
+    """Numbers of one job, and under `_` what tenants' numbers are made of."""
+    job = plan.jobs[number]
+    index, times = tally.completions(number)
+    if alone is None:
+        base, known = np.zeros(0), np.zeros(len(times), bool)
+    elif isinstance(alone, dict):
+        known = np.array([int(i) in alone for i in index], bool)
+        base = np.array([alone[int(i)] for i in index[known]])
+    else:
+        base, known = np.full(len(times), float(alone)), np.ones(len(times), bool)
+    begun = -1 if tally.last is None else int(tally.last.job_begun_ps[number])
+    is_flows = job.kind == "flows"
+    out: dict[str, Any] = {"kind": job.kind, "_times": times}
+    out |= {"_shared": times[known], "_alone": base}
+    out["flows"] = len(job.flow_bytes) if is_flows else None
+    out |= _times([] if is_flows else [out], "cct", "rounds_completed")
+    out |= _times([out] if is_flows else [], "fct", "flows_completed")
+    out |= _compared([out])
+    if not is_flows and alone is not None and not len(times):
+        out["cct_alone_us"] = float(alone)
+    out["round_under_way_us"] = None if begun < 0 else (tally.duration_ps - begun) / PS_PER_US
+    return out
+
+
+def _public(job: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in job.items() if not key.startswith("_")}
+
+
+def _times(jobs: list[dict[str, Any]], name: str, count: str) -> dict[str, Any]:
+    """Statistics of completion times; None where there are none."""
+    times = np.concatenate([np.zeros(0), *(job["_times"] for job in jobs)])
+    some = len(times) > 0
+    return {
+        count: len(times),
+        f"{name}_mean_us": float(times.mean()) if some else None,
+        f"{name}_p99_us": float(np.percentile(times, 99)) if some else None,
+        f"{name}_max_us": float(times.max()) if some else None,
+    }
+
+
+def _compared(jobs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Completed rounds (or flows) against the same ones alone."""
+    shared = np.concatenate([np.zeros(0), *(job["_shared"] for job in jobs)])
+    alone = np.concatenate([np.zeros(0), *(job["_alone"] for job in jobs)])
+    some = len(alone) > 0 and alone.mean() > 0
+    rounds = [job["_alone"] for job in jobs if job["flows"] is None]
+    flows = [job["_alone"] for job in jobs if job["flows"] is not None]
+    slowdown = float(shared.mean() / alone.mean()) if some else None
+    return {
+        "cct_alone_us": _mean(rounds),
+        "fct_alone_us": _mean(flows),
+        "slowdown": slowdown,
+        "interference": None if slowdown is None else slowdown - 1.0,
+    }
+
+
+def _mean(parts: list[NDArray[np.float64]]) -> float | None:
+    values = np.concatenate([np.zeros(0), *parts])
+    return float(values.mean()) if len(values) else None

@@ -1,0 +1,104 @@
+"""The compiled core and the oracle on one case, moved forward together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from naive import NaiveSimulator
+from tiny_cases import Case
+
+from roce_gym.fabric import Fabric
+from roce_gym.telemetry import Interval
+
+TOTALS = {
+    "tx_packets": "tx_packets",
+    "tx_bytes": "tx_bytes",
+    "ecn_marked_packets": "ecn_marks",
+    "pause_frames": "pauses",
+    "resume_frames": "resumes",
+    "dropped_packets": "drops",
+    "paused_ps": "paused_ps",
+    "lost_packets": "lost",
+}
+"""Counters of an `Interval` and what the oracle calls their sum."""
+
+
+class SideBySide:
+    """Both simulators; `differences` names what they disagree on.
+
+    Args:
+        counts_events: whether the numbers of events are compared, too. Where a wake-up is farther
+            ahead than the core's wheel reaches, the core looks again in between.
+    """
+
+    def __init__(self, case: Case, *, counts_events: bool = True) -> None:
+        self.case = case
+        self.counts_events = counts_events
+        first = case.settings[0][1]
+        self.fabric = Fabric(case.scenario, case.seed, network=case.network, plan=case.plan)
+        assert self.fabric.settings == first
+        self.naive = NaiveSimulator(
+            case.scenario, case.network, case.plan, first, case.seed, trace=True
+        )
+        self.later = dict(case.settings[1:])
+        self.completions: list[tuple[int, ...]] = []
+        self.events = 0
+        self.failed = 0
+        self.sums: dict[str, Any] = dict.fromkeys(TOTALS, 0)
+        self.max_queue: Any = 0
+
+    def advance(self, until_ps: int) -> list[str]:
+        """Moves both to `until_ps`, where settings may change; returns the differences there."""
+        self._take_in(self.fabric.advance(ps=until_ps - self.fabric.now_ps))
+        self.naive.run(until_ps)
+        found = self.differences()
+        if until_ps in self.later:
+            self.fabric.apply(self.later[until_ps])
+            self.naive.set_settings(self.later[until_ps])
+        return found
+
+    def _take_in(self, interval: Interval) -> None:
+        self.completions += [tuple(map(int, entry)) for entry in interval.completions]
+        self.events += interval.events
+        self.failed = interval.failed_qps
+        for name in TOTALS:
+            self.sums[name] = self.sums[name] + getattr(interval, name)
+        self.max_queue = np.maximum(self.max_queue, interval.queue_max_bytes)
+
+    def differences(self) -> list[str]:
+        """Names of everything that is not exactly equal."""
+        naive, state = self.naive, self.fabric._state
+        at_switch = self.case.network.link_src >= self.case.network.num_hosts
+        num_links, num_classes = len(at_switch), len(self.case.scenario.classes)
+        queues = [[link.queue_bytes(c) for c in range(num_classes + 1)] for link in naive.links]
+        inputs = [naive.inputs[key] for key in sorted(naive.inputs)]
+        pairs: dict[str, tuple[Any, Any]] = {
+            name: (self.sums[name], getattr(naive, counterpart))
+            for name, counterpart in TOTALS.items()
+        }
+        into_switch = np.flatnonzero(self.case.network.link_dst >= self.case.network.num_hosts)
+        ports = state.ingress.reshape(num_links, -1)[into_switch, 1:].reshape(-1)
+        pairs |= {
+            "completions": (self.completions, naive.completions),
+            "max_queue": (self.max_queue[at_switch], np.array(naive.max_queue_bytes)[at_switch]),
+            "queue": (state.queue["bytes"].reshape(num_links, -1), queues),
+            "ingress bytes": (ports["bytes"], [i.bytes for i in inputs]),
+            "ingress headroom": (ports["headroom_used"], [i.headroom_used for i in inputs]),
+            "shared": (state.switch["shared"], [s.shared for s in naive.switches.values()]),
+            "failed": (self.failed, sum(q.failed for q in naive.qps)),
+        }
+        for name, records, theirs in (
+            ("posted", state.sender, "posted"),
+            ("snd_una", state.sender, "snd_una"),
+            ("snd_nxt", state.sender, "snd_nxt"),
+            ("rate_bps", state.sender, "rate_bps"),
+            ("target_bps", state.dcqcn, "target_bps"),
+            ("alpha", state.dcqcn, "alpha"),
+            ("expected", state.receiver, "expected"),
+            ("cnps", state.receiver, "cnps"),
+        ):
+            pairs[name] = (records[name], [getattr(q, theirs) for q in naive.qps])
+        if self.counts_events:
+            pairs["events"] = (self.events, len(naive.events))
+        return [name for name, (ours, theirs) in pairs.items() if not np.array_equal(ours, theirs)]

@@ -1,0 +1,405 @@
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from roce_gym import __version__
+from roce_gym.cli import main
+from roce_gym.cli.case import load_case
+from roce_gym.cli.parser import make_parser
+from roce_gym.fabric import Fabric
+from roce_gym.presets import PRESETS
+from roce_gym.scenario_file import available_scenarios, load_scenario
+
+cli_run = import_module("roce_gym.cli.run")
+
+TIMES = {f"{kind}_{part}_us" for kind in ("cct", "fct") for part in ("mean", "p99", "max", "alone")}
+COUNTS = {"rounds_completed", "flows_completed", "flows"}
+JOB_KEYS = TIMES | COUNTS | {"kind", "slowdown", "interference", "round_under_way_us"}
+TENANT_KEYS = (
+    TIMES | COUNTS | {"traffic_class", "slowdown", "interference", "goodput_gbps", "cnps", "jobs"}
+)
+CLASS_KEYS = {
+    "pause_frames",
+    "paused_share_mean",
+    "paused_share_max",
+    "ecn_marked_share",
+    "dropped_packets",
+    "queue_max_bytes",
+}
+FABRIC_KEYS = CLASS_KEYS | {
+    "pause_frames_per_s",
+    "pause_frames_per_s_and_port",
+    "pause_frames_worst_port",
+    "pause_frames_of_worst_port",
+    "drops",
+    "lost_packets",
+    "losses",
+    "queue_max_port",
+    "queue_max_class",
+    "queue_max_kmin_bytes",
+    "queue_max_kmax_bytes",
+    "queue_max_buffer_share",
+    "buffer_bytes",
+    "failed_queue_pairs",
+    "events",
+    "classes",
+}
+RUN_KEYS = {
+    "scenario",
+    "source",
+    "seed",
+    "preset",
+    "changes",
+    "duration_us",
+    "horizon_us",
+    "interrupted",
+    "wall_time_s",
+    "tenants",
+    "fabric",
+    "settings",
+}
+FLOWS = """\
+name: two_senders
+topology: {kind: star, hosts: 4, link_delay_ns: 1000}
+tenants:
+  - name: one
+    hosts: [0, 2]
+    jobs:
+      - kind: flows
+        flows:
+          - {src: 0, dst: 2, bytes: 1000000}
+          - {src: 0, dst: 2, bytes: 900000000, start_us: 300}
+control: {horizon_us: 1000}
+"""
+SECOND = """\
+  - name: two
+    hosts: [1, 2]
+    jobs: [{kind: flows, flows: [{src: 1, dst: 2, bytes: 1000000}]}]
+control:"""
+
+
+@pytest.fixture
+def command(capsys):
+    """Runs a command in this process; what it printed."""
+
+    def call(*arguments):
+        assert main([str(argument) for argument in arguments]) == 0
+        return capsys.readouterr().out
+
+    return call
+
+
+@pytest.fixture
+def flows(tmp_path):
+    path = tmp_path / "flows.yaml"
+    path.write_text(FLOWS)
+    return path
+
+
+def case_of(*arguments):
+    return load_case(make_parser().parse_args(["describe", *arguments]))
+
+
+# --------------------------------------------------------------------------- list, describe
+
+
+def test_list(command):
+    text, found = command("list"), json.loads(command("list", "--json"))
+    assert list(found["scenarios"]) == available_scenarios()
+    assert set(found["presets"]) == set(PRESETS)
+    assert "RoCE/NoisyNeighbor-v0" in found["environments"]
+    for section in found.values():
+        assert all(value for value in section.values())
+        for name, value in section.items():
+            assert any(name in line and value in line for line in text.splitlines())
+
+
+@pytest.mark.parametrize("name", available_scenarios())
+def test_describe(command, name):
+    text, found = command("describe", name), json.loads(command("describe", name, "--json"))
+    scenario = load_scenario(name)
+    assert found["scenario"] == scenario.model_dump(mode="json")
+    fabric = Fabric(scenario)
+    assert found["settings"] == fabric.settings.model_dump(mode="json")
+    pool = int(fabric._state.switch["pool"].min())
+    buffer = found["buffer"]
+    assert buffer["shared_bytes"] == pool
+    parts = ("headroom", "reserved", "shared")
+    assert sum(buffer[f"{part}_bytes"] for part in parts) == buffer["buffer_bytes"]
+    assert f"{pool:,} B" in text
+    for knob in found["knobs"]:
+        assert knob["name"] in text
+    for tenant in scenario.tenants:
+        assert found["tenants"][tenant.name]["hosts"] == list(tenant.hosts)
+        assert " ".join(map(str, tenant.hosts)) in text
+
+
+def test_describe__seed_and_preset(command):
+    one, two = (command("describe", "noisy_neighbor", "--seed", seed) for seed in (1, 2))
+    assert one != two
+    found = json.loads(command("describe", "noisy_neighbor", "--preset", "pfc_only", "--json"))
+    assert not any(c["ecn"]["enabled"] for c in found["settings"]["classes"].values())
+    assert not any(t["enabled"] for t in found["settings"]["tenants"].values())
+
+
+def test_version_help_and_module(capsys):
+    for arguments, text in ((["--version"], __version__), (["run", "--help"], "CLASS.SETTING")):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 0
+        assert text in capsys.readouterr().out
+    done = subprocess.run(
+        [sys.executable, "-m", "roce_gym", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"roce-gym {__version__}\n"
+
+
+# --------------------------------------------------------------------------- --set
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "owner", "expected"),
+    [
+        (["checkpoint.kmin_bytes=200000"], "classes", "checkpoint", {"kmin_bytes": 200_000}),
+        (["classes.checkpoint.ecn.kmin_bytes=2e5"], "classes", "checkpoint", {"kmin_bytes": 2e5}),
+        (["classes.1.buffer.alpha=0.5"], "classes", "checkpoint", {"alpha": 0.5}),
+        (["classes.checkpoint.ecn={pmax: 0.5}"], "classes", "checkpoint", {"pmax": 0.5}),
+        (
+            ["class/checkpoint/kmax_ratio=3", "class/checkpoint/kmin=1000"],
+            "classes",
+            "checkpoint",
+            {"kmin_bytes": 1000, "kmax_bytes": 3000},
+        ),
+        (["training.g=0.01"], "tenants", "training", {"g": 0.01}),
+        (["tenants.training.dcqcn.g=0.01"], "tenants", "training", {"g": 0.01}),
+        (["tenant/training/rate_ai=70"], "tenants", "training", {"rate_ai_mbps": 70}),
+        (["training.g={uniform: [0.25, 0.25]}"], "tenants", "training", {"g": 0.25}),
+        (["training.g=0.1", "training.g=0.2"], "tenants", "training", {"g": 0.2}),
+    ],
+)
+@pytest.mark.parametrize("preset", ["default", "dcqcn_paper"])
+def test_set__changes_one_setting_and_nothing_else(changes, kind, owner, expected, preset):
+    before = case_of("noisy_neighbor", "--preset", preset).settings.model_dump()
+    options = [word for change in changes for word in ("--set", change)]
+    case = case_of("noisy_neighbor", "--preset", preset, *options)
+    after = case.settings.model_dump()
+    for field, value in expected.items():
+        parts = [before[kind][owner], after[kind][owner]]
+        if kind == "classes":
+            section = "ecn" if field in parts[0]["ecn"] else "buffer"
+            parts = [part[section] for part in parts]
+        assert parts[1][field] == value
+        parts[0][field] = value
+    assert before == after
+    assert case.base == load_scenario("noisy_neighbor")
+    assert Fabric(case.scenario).settings == case.settings
+
+
+def test_set__scenario_fields():
+    case = case_of("noisy_neighbor", "--set", "nic.mtu_bytes=1024", "--set", "topology.spines=2")
+    assert case.base.nic.mtu_bytes == 1024
+    assert case.network.num_switches == 6
+
+
+# --------------------------------------------------------------------------- run
+
+
+@pytest.mark.parametrize("name", available_scenarios())
+def test_run__json_and_text_agree(command, name):
+    arguments = ("run", name, "--duration-us", 3100, "--seed", 1)
+    found = json.loads(command(*arguments, "--json"))
+    text = command(*arguments)
+    assert set(found) == RUN_KEYS
+    assert set(found["fabric"]) == FABRIC_KEYS
+    assert all(set(c) == CLASS_KEYS for c in found["fabric"]["classes"].values())
+    assert found["duration_us"] == 3100 and not found["interrupted"]
+    for tenant, numbers in found["tenants"].items():
+        assert set(numbers) == TENANT_KEYS
+        assert all(set(job) == JOB_KEYS for job in numbers["jobs"])
+        (line,) = [row for row in text.splitlines() if row.startswith(f"  {tenant} ")]
+        for key in ("cct_mean_us", "cct_p99_us", "cct_max_us", "cct_alone_us"):
+            assert (f"{numbers[key]:,.1f}" if numbers[key] else "-") in line
+        assert f"{numbers['goodput_gbps']:,.2f}" in line
+        if numbers["slowdown"]:
+            assert f"{numbers['slowdown']:.3f}" in line
+            assert numbers["interference"] == numbers["slowdown"] - 1
+    assert f"{found['fabric']['pause_frames']:,} frames" in text
+    assert f"{found['fabric']['queue_max_bytes']:,} B at" in text
+    assert f"{100 * found['fabric']['ecn_marked_share']:.2f} %" in text
+
+
+def test_run__numbers_are_those_of_the_fabric(command):
+    found = json.loads(command("run", "noisy_neighbor", "--duration-us", 3000, "--json"))
+    fabric = Fabric(load_scenario("noisy_neighbor"), 0)
+    interval = fabric.advance(us=3000)
+    assert found["fabric"]["pause_frames"] == interval.pause_frames.sum() > 0
+    assert (
+        found["fabric"]["queue_max_bytes"]
+        == interval.queue_max_bytes[fabric.network.link_src >= 16].max()
+    )
+    assert found["fabric"]["events"] == interval.events
+    log = interval.completions[interval.completions["job"] == 0]
+    times = (log["end_ps"] - log["start_ps"]) / 1e6
+    training = found["tenants"]["training"]
+    assert training["rounds_completed"] == len(times)
+    assert training["cct_mean_us"] == pytest.approx(times.mean())
+    assert training["cct_max_us"] == times.max()
+    owners = np.array([pair.tenant for pair in fabric.plan.qps])
+    delivered = interval.delivered_bytes[owners == 0].sum()
+    assert training["goodput_gbps"] == pytest.approx(delivered * 8 / 3e6)
+
+
+def test_run__presets_differ_as_theory_says(command):
+    arguments = ("run", "noisy_neighbor", "--duration-us", 5000, "--seed", 1, "--json", "--preset")
+    pfc, dcqcn = (json.loads(command(*arguments, name)) for name in ("pfc_only", "dcqcn_paper"))
+    # Nothing but PFC holds senders back, so it has to; nothing is marked, and the queue is longer.
+    assert pfc["fabric"]["pause_frames"] > dcqcn["fabric"]["pause_frames"]
+    assert pfc["fabric"]["paused_share_mean"] > dcqcn["fabric"]["paused_share_mean"]
+    assert pfc["fabric"]["ecn_marked_share"] == 0 < dcqcn["fabric"]["ecn_marked_share"]
+    assert pfc["fabric"]["queue_max_bytes"] > dcqcn["fabric"]["queue_max_bytes"]
+    # Senders slowed down by CNPs recover by 40 Mb/s a step: the receiver's link runs dry.
+    slow, fast = (run["tenants"]["checkpoint"]["cct_mean_us"] for run in (dcqcn, pfc))
+    assert slow > 1.2 * fast
+    # Alone is measured with the same settings, whatever is under test.
+    for tenant in pfc["tenants"]:
+        assert pfc["tenants"][tenant]["cct_alone_us"] == dcqcn["tenants"][tenant]["cct_alone_us"]
+    assert pfc["fabric"]["dropped_packets"] == dcqcn["fabric"]["dropped_packets"] == 0
+
+
+def test_run__flows_of_one_tenant_need_no_reference(command, flows, monkeypatch):
+    monkeypatch.setattr(cli_run, "get_references", None)
+    found = json.loads(command("run", flows, "--json"))
+    numbers = found["tenants"]["one"]
+    assert (numbers["flows"], numbers["flows_completed"]) == (2, 1)
+    frames = -(-1_000_000 // 4096)
+    wire_us = (1_000_000 + frames * 82) * 8 / 1e5
+    # Alone on its path: serialisation at line rate, then two links there and back.
+    assert wire_us < numbers["fct_mean_us"] < wire_us + 6
+    assert numbers["slowdown"] is numbers["interference"] is numbers["fct_alone_us"] is None
+    assert "1 of 2" in command("run", flows)
+
+
+def test_run__flows_of_two_tenants_are_compared(command, flows):
+    flows.write_text(FLOWS.replace("control:", SECOND))
+    found = json.loads(command("run", flows, "--preset", "pfc_only", "--json"))
+    for numbers in found["tenants"].values():
+        # Two senders share the link of one receiver.
+        assert numbers["slowdown"] == pytest.approx(2.0, rel=0.05)
+        assert numbers["fct_mean_us"] / numbers["fct_alone_us"] == numbers["slowdown"]
+
+
+def test_run__drops_are_placed(command, flows):
+    flows.write_text(
+        FLOWS.replace("control:", "classes: [{lossless: false}]\n" + "control:").replace(
+            "control:", "switch: {buffer_bytes: 100000}\ncontrol:"
+        )
+        + "nic: {retransmit_timeout_us: 200}\n"
+    )
+    text = flows.read_text().replace("tenants:\n", "tenants:\n" + SECOND.removesuffix("control:"))
+    flows.write_text(text)
+    found = json.loads(command("run", flows, "--preset", "pfc_only", "--json"))
+    fabric = found["fabric"]
+    assert fabric["dropped_packets"] == sum(place["packets"] for place in fabric["drops"]) > 0
+    ports = {place["port"] for place in fabric["drops"]}
+    assert ports <= {"host 0 -> switch 4", "host 1 -> switch 4"}
+    assert "host 0 -> switch 4 (roce)" in command("run", flows, "--preset", "pfc_only")
+
+
+# --------------------------------------------------------------------------- trace
+
+
+def test_trace(command, tmp_path):
+    path = tmp_path / "trace.csv"
+    arguments = ("run", "regime_shift", "--duration-us", 1050, "--json", "--trace", path)
+    found = json.loads(command(*arguments))
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["time_us"]) for row in rows] == [*range(100, 1100, 100), 1050]
+    assert {float(row["interval_us"]) for row in rows} == {100, 50}
+    assert all(len(row) == len(rows[0]) and None not in row for row in rows)
+    for row in rows:
+        assert all(value == "" or np.isfinite(float(value)) for value in row.values())
+
+    def total(name):
+        return sum(float(row[name]) for row in rows)
+
+    prefix = "class/shared/"
+    watermark = max(float(row[f"{prefix}SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"]) for row in rows)
+    assert watermark == found["fabric"]["queue_max_bytes"]
+    marked = total(f"{prefix}SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS")
+    share = marked / total(f"{prefix}SAI_QUEUE_STAT_PACKETS")
+    assert share == pytest.approx(found["fabric"]["ecn_marked_share"])
+    assert total(f"{prefix}rx_prio3_pause_duration") > 0
+    for tenant, numbers in found["tenants"].items():
+        assert total(f"tenant/{tenant}/rp_cnp_handled") == numbers["cnps"]
+        assert total(f"tenant/{tenant}/completions") == numbers["rounds_completed"]
+        delivered = total(f"tenant/{tenant}/delivered_bytes")
+        assert delivered * 8 / 1050e3 == pytest.approx(numbers["goodput_gbps"])
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_trace__replaces_only_if_told_to(command, tmp_path, capsys):
+    path = tmp_path / "trace.csv"
+    path.write_text("precious")
+    arguments = ["run", "regime_shift", "--duration-us", "100", "--trace", str(path)]
+    assert main(arguments) == 2
+    assert capsys.readouterr().err == f"error: --trace: '{path}' exists; --force replaces it\n"
+    assert path.read_text() == "precious"
+    command(*arguments, "--force")
+    assert path.read_text().startswith("time_us,")
+
+
+# --------------------------------------------------------------------------- interruption
+
+
+def test_interrupted__partial_results_are_reported(capsys, tmp_path, monkeypatch):
+    path = tmp_path / "trace.csv"
+    advance, calls = Fabric.advance, []
+
+    def interrupted(self, **keys):
+        calls.append(keys)
+        if len(calls) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return advance(self, **keys)
+
+    monkeypatch.setattr(Fabric, "advance", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    assert main(["run", "regime_shift", "--json", "--trace", str(path)]) == 130
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert found["interrupted"] and found["duration_us"] == 300
+    assert found["tenants"]["steady"]["cct_alone_us"] is None
+    assert "interrupted: these results are partial" in err
+    assert len(path.read_text().splitlines()) == 4
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_interrupted__while_tenants_run_alone(capsys, monkeypatch):
+    def slow(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1)
+
+    monkeypatch.setattr(cli_run, "get_references", slow)
+    assert main(["run", "regime_shift", "--duration-us", "500", "--json"]) == 130
+    found = json.loads(capsys.readouterr().out)
+    assert found["interrupted"] and found["duration_us"] == 500
+
+
+def test_progress__only_if_it_takes_long(capsys, monkeypatch):
+    arguments = ["run", "regime_shift", "--duration-us", "500"]
+    assert main(arguments) == 0
+    capsys.readouterr()
+    monkeypatch.setattr("roce_gym.cli.terminal._SILENT_S", 1e9)
+    assert main(arguments) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("roce_gym.cli.terminal._SILENT_S", 0.0)
+    assert main(arguments) == 0
+    assert "% simulated" in capsys.readouterr().err

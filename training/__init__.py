@@ -1,0 +1,1 @@
+"""Training scripts, one an algorithm, with their configurations beside them."""
