@@ -53,6 +53,9 @@ class Sb3Policy:
         return cls(f"sb3:{os.fspath(path)}", file, read_checkpoint(file))
 
     def reset(self, env: RoceEnv, seed: int) -> None:
+        """Nothing is remembered from one episode to the next."""
+
+    def check(self, env: RoceEnv) -> None:
         """Checks that the model fits the environment.
 
         Raises:

@@ -39,12 +39,16 @@ class Policy(Protocol):
     fingerprint: str
     reset_options: Mapping[str, Any]
 
-    def reset(self, env: RoceEnv, seed: int) -> None:
-        """Begins an episode of an environment that was just reset with this seed.
+    def check(self, env: RoceEnv) -> None:
+        """Whether it can act in this environment, which need not have been reset.
 
         Raises:
             CheckpointError: a learned policy that does not fit the environment.
         """
+        ...
+
+    def reset(self, env: RoceEnv, seed: int) -> None:
+        """Begins an episode of an environment that was just reset with this seed."""
         ...
 
     def act(self, observation: Observed) -> Action:

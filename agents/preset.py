@@ -37,11 +37,13 @@ class StaticPreset:
         self.reset_options: Mapping[str, Any] = {"preset": preset}
         self._position: Action = np.zeros(0, np.float32)
 
+    def check(self, env: RoceEnv) -> None:
+        """Fits every environment."""
+
     def reset(self, env: RoceEnv, seed: int) -> None:
         """The environment holds the preset; here is only noted where that is among the knobs."""
-        fabric = env.fabric
-        settings = env.knobs.base if fabric is None else fabric.settings
-        self._position = env.knobs.encode(settings)
+        assert env.fabric is not None, "reset the environment first"
+        self._position = env.knobs.encode(env.fabric.settings)
 
     def act(self, observation: Observed) -> Action:
         """The action closest to the preset; the environment does not heed it."""

@@ -24,6 +24,9 @@ class RandomPolicy:
         self._rng = np.random.default_rng(_STREAM)
         self._num_knobs = 0
 
+    def check(self, env: RoceEnv) -> None:
+        """Fits every environment."""
+
     def reset(self, env: RoceEnv, seed: int) -> None:
         """Begins the draws of this seed."""
         self._rng = np.random.default_rng([_STREAM, seed])

@@ -6,6 +6,8 @@
     OUT/timeline.png     queues, rates and pauses over time, of one seed
     OUT/model.zip        the agent: sb3:OUT/model.zip
     OUT/training, OUT/evaluation
+
+An earlier demo in the same folder is replaced.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Plays policies on seeds and keeps a record of each episode: `python -m eval.evaluate --help`.
+r"""Plays policies on seeds and keeps a record of each episode: `python -m eval.evaluate --help`.
 
-    python -m eval.evaluate --env RoCE/NoisyNeighbor-v0 \\
-        --policies preset:default preset:pfc_only random sb3:runs/mine \\
+    python -m eval.evaluate --env RoCE/NoisyNeighbor-v0 \
+        --policies preset:default preset:pfc_only random sb3:runs/mine \
         --seeds 10000:10016 --out runs/eval/mine
     python -m eval.report runs/eval/mine
 
@@ -69,7 +69,7 @@ def evaluate(evaluation: Evaluation, jobs: int = 2) -> None:
     fingerprints = {}
     for spec in evaluation.policies:
         policy = make_policy(spec)
-        policy.reset(env, 0)
+        policy.check(env)
         fingerprints[spec] = policy.fingerprint
     claim(evaluation.out, evaluation.choice)
     todo = _find_missing(evaluation, fingerprints)

@@ -22,6 +22,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -95,7 +96,8 @@ def _queues(axes: Axes, record: Record) -> None:
 def _rates(axes: Axes, record: Record) -> None:
     for index, name in enumerate(record.episode.tenants):
         values = _values(record, f"rate_gbps/{name}")
-        axes.plot(_time_ms(record), values, color=COLOURS[index % len(COLOURS)], lw=1.2, marker=".", ms=3)
+        colour = COLOURS[index % len(COLOURS)]
+        axes.plot(_time_ms(record), values, color=colour, lw=1.2, marker=".", ms=3)
     axes.set_ylabel("sending rate of a\nqueue pair, mean [Gb/s]")
 
 
@@ -138,7 +140,7 @@ def _add_legend(figure: Figure, record: Record) -> None:
         for name, (colour, is_own) in styles.items()
         if not is_own
     ]
-    handles = [plt.Line2D([], [], color=colour, lw=2.5, label=text) for text, colour in entries]
+    handles = [Line2D([], [], color=colour, lw=2.5, label=text) for text, colour in entries]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
 
 

@@ -2,6 +2,8 @@
 
     OUT/evaluation.json          environment and overrides, so that none are mixed
     OUT/records/POLICY/SEED.json
+
+Tables and pictures are made from records alone.
 """
 
 from __future__ import annotations
@@ -70,8 +72,9 @@ def read_record(path: Path) -> Record:
         if raw.pop("format") != FORMAT:
             raise ValueError(f"its format is not {FORMAT!r}")
         episode: Any = raw.pop("episode")
-        names = {k: tuple(episode.pop(k)) for k in ("tenants", "classes", "class_of")}
-        record = Record(**raw, episode=Episode(**names, **episode))
+        for names in ("tenants", "classes", "class_of"):
+            episode[names] = tuple(episode[names])
+        record = Record(**raw, episode=Episode(**episode))
         _check(record)
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror}") from None

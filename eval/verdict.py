@@ -25,9 +25,7 @@ def verdict(summary: Summary, agent: str) -> list[str]:
     if len(beaten) == len(presets):
         head = f"The agent beats every preset ({len(presets)} of {len(presets)}): {of_best}."
     else:
-        head = (
-            f"The agent does not beat every preset ({len(beaten)} of {len(presets)}): {of_best}."
-        )
+        head = f"The agent does not beat every preset ({len(beaten)} of {len(presets)}): {of_best}."
     lines = [head]
     lines += [f"No difference shown to {_list(open_, differences)}."] if open_ else []
     lines += [f"Worse than {_list(better, differences)}."] if better else []

@@ -9,7 +9,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from roce_gym.assembly import build_state, link_free_list
+from roce_gym.assembly import build_state
+from roce_gym.assembly.pools import link_free_list
 from roce_gym.config import Scenario, Settings, class_order
 from roce_gym.errors import SimulationError
 from roce_gym.presets import resolve_settings
@@ -90,7 +91,7 @@ class Fabric:
             else make_plan(scenario, self.network, seed, only_tenant=only_tenant)
         )
         host_rate_gbps = self.network.host_rate_bps / BPS_PER_GBPS
-        self._state = build_state(scenario, self.network, self.plan, seed)
+        self._hold(build_state(scenario, self.network, self.plan, seed))
         self._tuner = Tuner(scenario, self.network)
         self.settings = resolve_settings(scenario, host_rate_gbps, preset)
         self._tuner.apply(self._state, self.settings)
@@ -98,7 +99,7 @@ class Fabric:
         columns = tuple(order.index(c) + 1 for c in range(len(order)))
         self._meter = Meter(len(order) + 1, columns)
         self._meter.reset(self._state)
-        _call(engine.start, self._handle())
+        _call(engine.start, self._argument)
 
     @property
     def now_ps(self) -> int:
@@ -138,16 +139,17 @@ class Fabric:
         until_ps = self.now_ps + duration_ps
         logged: list[NDArray[Any]] = []
         while True:
-            status = _call(engine.run, self._handle(), until_ps)
+            status = _call(engine.run, self._argument, until_ps)
             logged.append(self._drain_log())
             if status == t.OK:
                 break
             self._mend(status)
         return self._meter.close(self._state, np.concatenate(logged))
 
-    def _handle(self) -> Any:
-        """What kernels take: the table of the state's arrays, or without JIT the state itself."""
-        return self._state if numba.config.DISABLE_JIT else make_table(self._state)
+    def _hold(self, state: t.State) -> None:
+        """Takes a state over, with what kernels take: its table, or without JIT itself."""
+        self._state = state
+        self._argument: Any = state if numba.config.DISABLE_JIT else make_table(state)
 
     def _drain_log(self) -> NDArray[Any]:
         core: Any = self._state.core[0]
@@ -161,7 +163,7 @@ class Fabric:
             self._enlarge("packet", "free_packet", "packets_left")
             order = np.zeros(len(self._state.packet), np.int64)
             order[: len(self._state.packet_order)] = self._state.packet_order
-            self._state = self._state._replace(packet_order=order)
+            self._hold(self._state._replace(packet_order=order))
         elif status == t.MESSAGES_LOW:
             self._enlarge("message", "free_message", "messages_left")
         elif status != t.LOG_FULL:
@@ -176,7 +178,7 @@ class Fabric:
         new["next"][-1] = core[head]
         core[head] = len(old)
         core[left] += len(old)
-        self._state = self._state._replace(**{name: new})
+        self._hold(self._state._replace(**{name: new}))
 
     def snapshot(self) -> Snapshot:
         """Copies the whole state; between two `advance` calls."""
@@ -184,7 +186,7 @@ class Fabric:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Goes back to a snapshot of this fabric; what follows is repeated bit for bit."""
-        self._state = t.State(*(array.copy() for array in snapshot.arrays))
+        self._hold(t.State(*(array.copy() for array in snapshot.arrays)))
         self._tuner.assume(snapshot.settings)
         self.settings = snapshot.settings
         self._meter.reset(self._state)

@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from roce_gym.assembly import headroom_bytes
+from roce_gym.assembly.devices import headroom_bytes
 from roce_gym.config import ClassSettings, DcqcnConfig, EcnConfig, Scenario, Settings
 from roce_gym.errors import ActionError
 from roce_gym.presets import REFERENCE_RATE_GBPS, resolve_settings

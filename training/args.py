@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar
 import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from roce_gym.config import explain
 from roce_gym.errors import ConfigError
+from roce_gym.faults import explain
 from roce_gym.scenario_file.read import parse_yaml
 from training.environment import EVALUATION_SEEDS_FROM, EnvChoice
 

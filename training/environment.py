@@ -6,18 +6,23 @@ Training draws its episodes from the *layouts* 0 … `layouts` - 1; evaluation u
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
+import numpy as np
+from numpy.typing import NDArray
 
 from roce_gym.config import Scenario, validate_scenario
 from roce_gym.env import RoceEnv
 from roce_gym.errors import ConfigError
 from roce_gym.fabric import Fabric
+from roce_gym.presets import resolve_settings
 from roce_gym.registration import ENVIRONMENTS
 from roce_gym.scenario_file import apply_overrides, draw, load_raw
+from roce_gym.topology import build_network
+from roce_gym.units import BPS_PER_GBPS
 
 EVALUATION_SEEDS_FROM = 10_000
 
@@ -69,6 +74,10 @@ class EnvChoice:
         return {"scenario": self.env, "overrides": self.overrides}
 
 
+def default_action(env: RoceEnv) -> NDArray[np.float32]:
+    """The action that comes closest to the settings a scenario starts with."""
+    rate_gbps = build_network(env.scenario.topology).host_rate_bps / BPS_PER_GBPS
+    return env.knobs.encode(resolve_settings(env.scenario, rate_gbps))
 
 
 def warm_up(choice: EnvChoice) -> None:

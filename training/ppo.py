@@ -3,6 +3,8 @@
     python -m training.ppo --config noisy_neighbor
     python -m training.ppo --config my.yaml --run-dir runs/mine --seed 2
     python -m training.ppo --resume runs/mine
+
+What is in a run's folder: `training.run_folder`. Curves: `tensorboard --logdir runs`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from roce_gym.errors import RoceGymError
 from training.args import Args, check_environment, is_terminal
 from training.callbacks import Bar, Checkpoints, Curves, Lines, Stop
 from training.command import Command, parse
-from training.environment import warm_up
+from training.environment import default_action, warm_up
 from training.run_folder import RunFolder
 from training.snapshot import restore_env, restore_model
 from training.vec import make_vec_env
@@ -129,10 +131,10 @@ def _start_at_default(model: PPO, args: Args) -> None:
 
     The weights of the last layer are small from the start, so its bias decides.
     """
-    knobs = args.choice.make(args.layouts).knobs
-    position: Any = torch.from_numpy(knobs.encode(knobs.base))
+    position = torch.from_numpy(default_action(args.choice.make(args.layouts)))
+    head: Any = model.policy.action_net
     with torch.no_grad():
-        model.policy.action_net.bias.copy_(position)
+        head.bias.copy_(position)
 
 
 def _resumed(env: VecEnv, folder: RunFolder) -> PPO:

@@ -3,6 +3,8 @@
     config.yaml      all options, written first
     checkpoints/     step_0000020000.zip …; see `agents.checkpoint`
     tensorboard/     curves: `tensorboard --logdir runs`
+
+Checkpoints are never overwritten or deleted, except by `--overwrite`.
 """
 
 from __future__ import annotations
@@ -72,6 +74,10 @@ class RunFolder:
             raise ConfigError(f"resume: {self.path} holds no training run ({CONFIG} is missing)")
         return load_args(self.path / CONFIG)
 
+    def list(self) -> list[Path]:
+        """Its checkpoints, fewest steps first."""
+        return list_checkpoints(self.checkpoints)
+
     def newest(self) -> tuple[Path, Checkpoint, list[str]]:
         """The readable checkpoint with the most steps, and a message for each damaged one.
 
@@ -79,7 +85,7 @@ class RunFolder:
             CheckpointError: none is readable.
         """
         complaints: list[str] = []
-        for path in reversed(list_checkpoints(self.checkpoints)):
+        for path in reversed(self.list()):
             try:
                 checkpoint = read_checkpoint(path)
                 if checkpoint.state is not None:

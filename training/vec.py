@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -53,7 +54,7 @@ def make_env(choice: EnvChoice, layouts: int, seed: int, rank: int) -> Monitor[A
 
 def make_vec_env(args: Args) -> VecEnv:
     """All environments of a run, in processes of their own or in this one."""
-    makers = [
+    makers: list[Callable[[], gymnasium.Env[Any, Any]]] = [
         functools.partial(make_env, args.choice, args.layouts, args.seed, rank)
         for rank in range(args.num_envs)
     ]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval.validate.ns3 import rewrite_table, validate_ns3
+from eval.validate.ns3 import SEEDS, rewrite_table, validate_ns3
 from eval.validate.ns3_reference import TABLE
 from roce_gym.errors import RoceGymError
 
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m eval.validate", description=__doc__)
-    _add_common(parser, only="", seeds=10, jobs=2)
+    _add_common(parser, only="", seeds=SEEDS, jobs=2)
     commands = parser.add_subparsers(title="what to check (everything, if not given)")
     ns3 = commands.add_parser("ns3", help="against runs of an ns-3 RDMA simulator")
     nothing = argparse.SUPPRESS  # what was given before the subcommand stays
@@ -47,7 +47,7 @@ def _add_common(
     parser: argparse.ArgumentParser, only: str, seeds: int | str, jobs: int | str
 ) -> None:
     parser.add_argument("--only", default=only, help="scenarios whose name contains this")
-    parser.add_argument("--seeds", type=_count, default=seeds, help="of random runs (10)")
+    parser.add_argument("--seeds", type=_count, default=seeds, help=f"of random runs ({SEEDS})")
     parser.add_argument("--jobs", type=_count, default=jobs, help="processes (2)")
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from eval.validate.ns3_rng import M2
 from roce_gym.errors import TraceFileError
 from roce_gym.faults import explain
 
@@ -28,6 +29,7 @@ class Parameters(BaseModel):
         buffer_mib: per switch.
         pfc_shift: a port at host rate may take 2^-shift of what is free.
         picoseconds: 1: the clock counts picoseconds, else nanoseconds.
+        seed: of its random number generator.
         stop_s: end of the run, if it does not end with the last flow.
     """
 
@@ -56,7 +58,7 @@ class Parameters(BaseModel):
     buffer_mib: Annotated[int, Field(gt=0)] = Field(alias="BUFFER_SIZE")
     pfc_shift: Annotated[int, Field(ge=0, le=30)] = Field(alias="PFC_SHIFT")
     picoseconds: _Switch = Field(0, alias="RES_PS")
-    seed: int = Field(1, alias="RNG_SEED")
+    seed: Annotated[int, Field(ge=1, lt=M2)] = Field(1, alias="RNG_SEED")
     stop_s: Annotated[float, Field(gt=0, le=1e3)] = Field(alias="SIMULATOR_STOP_TIME")
 
     @property
@@ -76,12 +78,6 @@ class Parameters(BaseModel):
             self.kmax_kb.get(rate, low) > low and self.pmax.get(rate, 0.0) > 0
             for rate, low in self.kmin_kb.items()
         )
-
-    @property
-    def senders(self) -> str:
-        """All that decides what senders do; equal for runs that differ in switches and clock."""
-        switches = {"kmin_kb", "kmax_kb", "pmax", "buffer_mib", "pfc_shift"}
-        return self.model_dump_json(exclude={"seed", "picoseconds", "stop_s", *switches})
 
     @property
     def settings(self) -> str:

@@ -20,9 +20,8 @@ _STEP_PS = PS_PER_MS // 4
 
 @dataclass(frozen=True)
 class Task:
-    """A case with a seed; `key` tells cases apart."""
+    """A case with a seed."""
 
-    key: tuple[str, str]
     case: Case
     seed: int
 
@@ -66,8 +65,8 @@ def _goodput_gbps(fabric: Fabric, received: NDArray[np.int64]) -> float:
 
 def run_tasks(
     tasks: Sequence[Task], jobs: int, progress: Callable[[int, int], None]
-) -> dict[tuple[str, str], list[Results]]:
-    """Runs all tasks; results by key, in the order of the tasks.
+) -> list[Results]:
+    """Runs all tasks; results in their order.
 
     Args:
         tasks: what to run.
@@ -89,10 +88,7 @@ def run_tasks(
             for future in as_completed(numbers):
                 done[numbers[future]] = future.result()
                 progress(len(done), len(tasks))
-    out: dict[tuple[str, str], list[Results]] = {}
-    for i, task in enumerate(tasks):
-        out.setdefault(task.key, []).append(done[i])
-    return out
+    return [done[i] for i in range(len(tasks))]
 
 
 def _size(case: Case) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from eval.validate.ns3_params import Parameters
 from eval.validate.ns3_reference import Reference
+from eval.validate.ns3_rng import initial_state, stream_of
 from roce_gym.config import (
     BufferConfig,
     DcqcnConfig,
@@ -46,18 +47,38 @@ class Case:
     Attributes:
         scenario, network, plan: what to build.
         stop_ps: end of the run, if flows are not done before.
-        draws: whether results depend on the seed.
+        marks_at_random, loses_at_random: whether switches or links draw random numbers.
     """
 
     scenario: Scenario
     network: Network
     plan: Plan
     stop_ps: int
-    draws: bool
+    marks_at_random: bool
+    loses_at_random: bool
+
+    @property
+    def draws(self) -> bool:
+        """Whether results depend on random numbers."""
+        return self.marks_at_random or self.loses_at_random
+
+    def with_draws_of(self, seed: int) -> Case:
+        """The same run with the numbers that the reference draws for marking from this seed."""
+        nodes = self.network.num_hosts + self.network.num_switches
+        state = initial_state(seed, stream_of(nodes))
+        return self._with(self.scenario.simulator.model_copy(update={"mrg32k3a_state": state}))
+
+    def with_default_rules(self) -> Case:
+        """The same run with this simulator's own order of simultaneous events and clock."""
+        return self._with(SimulatorConfig())
+
+    def _with(self, simulator: SimulatorConfig) -> Case:
+        scenario = self.scenario.model_copy(update={"simulator": simulator})
+        return replace(self, scenario=scenario)
 
 
 def build_case(reference: Reference, variant: str) -> Case:
-    """The run that corresponds to a variant of a scenario.
+    """The run that corresponds to a variant of a scenario: all as in the reference but the draws.
 
     Raises:
         ConfigError: the reference uses something that this simulator does not have.
@@ -96,8 +117,14 @@ def build_case(reference: Reference, variant: str) -> Case:
         ),
     )
     plan = make_plan(scenario, network, seed=0)
-    draws = parameters.marks_at_random or bool((network.link_loss > 0).any())
-    return Case(scenario, network, plan, parameters.stop_ps, draws)
+    return Case(
+        scenario,
+        network,
+        plan,
+        parameters.stop_ps,
+        marks_at_random=parameters.marks_at_random,
+        loses_at_random=bool((network.link_loss > 0).any()),
+    )
 
 
 def _require_supported(name: str, parameters: Parameters, reference: Reference) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from roce_gym.assembly import headroom_bytes
+from roce_gym.assembly.devices import headroom_bytes
 from roce_gym.cli.case import Case, load_case
 from roce_gym.cli.describe_text import describe_in_text
 from roce_gym.cli.text import to_json

@@ -37,7 +37,8 @@ from roce_gym.sim.wheel import (
 )
 
 PACKET_RESERVE = 8
-"""More than the packets one event can create (ACK, CNP, pause, resume, data)."""
+"""More than the packets one event can create (ACK, CNP, pause, resume, data), not counting the one
+that each host may send for which it posts messages."""
 
 
 @helper
@@ -147,7 +148,7 @@ def _shortage(s):
     """A status if the next event might find a pool or the log exhausted, else OK."""
     core = s.core[0]
     params = s.params[0]
-    if core["packets_left"] < PACKET_RESERVE:
+    if core["packets_left"] < PACKET_RESERVE + params["message_reserve"]:
         return PACKETS_LOW
     if core["messages_left"] < params["message_reserve"]:
         return MESSAGES_LOW

@@ -18,6 +18,8 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.imputils import lower_getattr, lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import (
     intrinsic,
     lower_builtin,
@@ -25,8 +27,6 @@ from numba.extending import (
     register_model,
     type_callable,
 )
-from numba.core.imputils import lower_getattr, lower_getattr_generic
-from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.np import numpy_support
 from numpy.typing import NDArray
 

@@ -7,16 +7,9 @@ from numpy import int64
 from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.collective import delivered
 from roce_gym.sim.jit import helper, rare
-from roce_gym.sim.nic import (
-    activate,
-    arm_retransmission,
-    fail,
-    queue_control,
-    sendable,
-    serve_later,
-    withdraw,
-)
+from roce_gym.sim.nic import arm_retransmission, fail, queue_control
 from roce_gym.sim.pool import free_message, free_packet, new_packet
+from roce_gym.sim.scheduler import activate, sendable, serve_later, withdraw
 from roce_gym.sim.types import (
     ACK,
     CC_NONE,

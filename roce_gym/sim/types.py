@@ -365,6 +365,8 @@ CORE = np.dtype(
 )
 
 Array = NDArray[Any]
+Int64 = Annotated[Array, np.int64]
+Int32 = Annotated[Array, np.int32]
 
 
 class State(NamedTuple):
@@ -373,42 +375,50 @@ class State(NamedTuple):
     params: Annotated[Array, PARAMS]  # (1,), constant
     core: Annotated[Array, CORE]  # (1,)
     # event queue (wheel.py); an event is a slot, see there
-    event_ps: Annotated[Array, np.int64]  # (num_slots,), due time of a scheduled event, FOREVER: none
-    event_next: Annotated[Array, np.int32]  # (num_slots,), next event in the bucket
-    event_order: Annotated[Array, np.int64]  # (num_slots,), place in the order of scheduling, see wheel.py
-    bucket_head: Annotated[Array, np.int32]  # (num_buckets,)
-    bucket_bits: Annotated[Array, np.int64]  # (num_buckets / 32,), bit set: bucket not empty
-    bucket_words: Annotated[Array, np.int64]  # (num_buckets / 1024,), bit set: word of bucket_bits not 0
-    current: Annotated[Array, np.int64]  # (num_slots,), sorted keys of the current bucket, right-aligned
+    event_ps: Annotated[
+        Array, np.int64
+    ]  # (num_slots,), due time of a scheduled event, FOREVER: none
+    event_next: Int32  # (num_slots,), next event in the bucket
+    event_order: Annotated[
+        Array, np.int64
+    ]  # (num_slots,), place in the order of scheduling, see wheel.py
+    bucket_head: Int32  # (num_buckets,)
+    bucket_bits: Int64  # (num_buckets / 32,), bit set: bucket not empty
+    bucket_words: Annotated[
+        Array, np.int64
+    ]  # (num_buckets / 1024,), bit set: word of bucket_bits not 0
+    current: Annotated[
+        Array, np.int64
+    ]  # (num_slots,), sorted keys of the current bucket, right-aligned
     far: Annotated[Array, TIMER]  # (num_timers,), binary heap of timers beyond the current bucket
     # network
     packet: Annotated[Array, PACKET]  # (num_packets,)
-    packet_order: Annotated[Array, np.int64]  # (num_packets,), event_order of its arrival
+    packet_order: Int64  # (num_packets,), event_order of its arrival
     link: Annotated[Array, LINK]  # (num_links,)
-    link_packets: Annotated[Array, np.int64]  # (num_links,), arrivals on lossy links
-    link_losses: Annotated[Array, np.int64]  # (num_links,)
+    link_packets: Int64  # (num_links,), arrivals on lossy links
+    link_losses: Int64  # (num_links,)
     queue: Annotated[Array, QUEUE]  # (num_links * num_classes,), at the link's source
     ingress: Annotated[Array, INGRESS]  # (num_links * num_classes,), at the link's destination
     switch: Annotated[Array, SWITCH]  # (num_switches,)
-    path: Annotated[Array, np.int32]  # (num_qps * 2 * max_hops,), links of data, then of ACKs
+    path: Int32  # (num_qps * 2 * max_hops,), links of data, then of ACKs
     # NIC
     qp: Annotated[Array, QP]  # (num_qps,)
     sender: Annotated[Array, SENDER]  # (num_qps,)
     receiver: Annotated[Array, RECEIVER]  # (num_qps,)
     nic: Annotated[Array, NIC_CLASS]  # (num_hosts * num_classes,)
-    ready: Annotated[Array, np.int64]  # words of 32 bits, QPs that may send now
+    ready: Int64  # words of 32 bits, QPs that may send now
     paced: Annotated[Array, PACED_HEAP]  # (num_hosts,)
-    paced_qp: Annotated[Array, np.int32]  # (num_qps,), heaps of QPs by next_send_ps
-    host_link: Annotated[Array, np.int32]  # (num_hosts,)
-    posted: Annotated[Array, np.int32]  # hosts that got something to send during the current event
+    paced_qp: Int32  # (num_qps,), heaps of QPs by next_send_ps
+    host_link: Int32  # (num_hosts,)
+    posted: Int32  # hosts that got something to send during the current event
     message: Annotated[Array, MESSAGE]  # (num_messages,)
-    mrg: Annotated[Array, np.int64]  # (6,), state of MRG32k3a, see rng.py
+    mrg: Int64  # (6,), state of MRG32k3a, see rng.py
     # congestion control
     dcqcn: Annotated[Array, DCQCN]  # (num_qps,)
     dcqcn_params: Annotated[Array, DCQCN_PARAMS]  # (num_tenants,)
     # jobs
     job: Annotated[Array, JOB]  # (num_jobs,)
-    job_qp: Annotated[Array, np.int32]  # QPs of each job in its own order
+    job_qp: Int32  # QPs of each job in its own order
     member: Annotated[Array, MEMBER]  # (num_members,)
     channel: Annotated[Array, CHANNEL]  # (num_channels,)
     flow: Annotated[Array, FLOW]  # (num_flows,)

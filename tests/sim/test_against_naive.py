@@ -27,7 +27,7 @@ KINDS = ("ARRIVAL", "TX_DONE", "WAKE", "TIMER")
 
 @pytest.fixture
 def long_wheel(monkeypatch):
-    monkeypatch.setattr(assembly, "MIN_BUCKETS", LONG_WHEEL)
+    monkeypatch.setattr(assembly.events, "MIN_BUCKETS", LONG_WHEEL)
 
 
 def checkpoints(case, count):
@@ -56,7 +56,7 @@ def test_agrees_at_many_moments(number, long_wheel):
 
 @pytest.mark.parametrize("number", range(100, 115))
 def test_agrees_where_wake_ups_are_beyond_the_wheel(number, monkeypatch):
-    monkeypatch.setattr(assembly, "MIN_BUCKETS", 1024)
+    monkeypatch.setattr(assembly.events, "MIN_BUCKETS", 1024)
     both = SideBySide(make_case(number), counts_events=False)
     for time in checkpoints(both.case, 5):
         assert both.advance(time) == [], time

@@ -220,7 +220,11 @@ def test_imports(path):
         modules += [node.module] if isinstance(node, ast.ImportFrom) else []
         for module in modules:
             top = module.split(".")[0]
-            assert module.startswith("roce_gym.sim") or top in standard | {"numpy", "numba", "llvmlite"}
+            assert module.startswith("roce_gym.sim") or top in standard | {
+                "numpy",
+                "numba",
+                "llvmlite",
+            }
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from roce_gym.assembly import headroom_bytes
+from roce_gym.assembly.devices import headroom_bytes
 from roce_gym.config import Scenario, Settings, validate_scenario
 from roce_gym.topology import build_network
 from roce_gym.topology.graph import Network
@@ -155,15 +155,22 @@ def _job(r: random.Random, hosts: list[int]) -> dict[str, Any]:
     size = r.choice([1, 900, 5_000, 40_000, 150_000])
     kind = r.choice(["flows", "ring_all_reduce", "all_to_all", "incast"])
     if kind == "flows":
-        return start | {"kind": kind, "flows": [_flow(r, hosts, size) for _ in range(r.randint(1, 6))]}
-    if kind == "incast":
-        return start | stop | {
+        return start | {
             "kind": kind,
-            "bytes": size,
-            "degree": r.randint(1, len(hosts) - 1),
-            "period_us": r.choice([1, 30]),
-            "rounds": r.randint(1, 4),
+            "flows": [_flow(r, hosts, size) for _ in range(r.randint(1, 6))],
         }
+    if kind == "incast":
+        return (
+            start
+            | stop
+            | {
+                "kind": kind,
+                "bytes": size,
+                "degree": r.randint(1, len(hosts) - 1),
+                "period_us": r.choice([1, 30]),
+                "rounds": r.randint(1, 4),
+            }
+        )
     rounds = {
         "kind": kind,
         "bytes": size,
@@ -178,7 +185,12 @@ def _job(r: random.Random, hosts: list[int]) -> dict[str, Any]:
 
 def _flow(r: random.Random, hosts: list[int], size: int) -> dict[str, Any]:
     src, dst = r.sample(hosts, 2)
-    return {"src": src, "dst": dst, "bytes": size + r.randrange(10), "start_us": r.choice([0, 0, 9])}
+    return {
+        "src": src,
+        "dst": dst,
+        "bytes": size + r.randrange(10),
+        "start_us": r.choice([0, 0, 9]),
+    }
 
 
 def _settings(r: random.Random, scenario: Scenario) -> Settings:

@@ -1,0 +1,90 @@
+"""Queue pairs and the NICs' schedulers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roce_gym.config import Scenario
+from roce_gym.sim import types as t
+from roce_gym.topology.graph import Network
+from roce_gym.workload.plan import Plan
+
+
+def make_paths(plan: Plan) -> tuple[NDArray[np.int32], int]:
+    """Links of every QP's data and ACKs, and the longest path's length."""
+    max_hops = max((max(len(pair.data_links), len(pair.ack_links)) for pair in plan.qps), default=1)
+    path = np.full((len(plan.qps), 2, max_hops), t.NONE, np.int32)
+    for i, pair in enumerate(plan.qps):
+        path[i, 0, : len(pair.data_links)] = pair.data_links
+        path[i, 1, : len(pair.ack_links)] = pair.ack_links
+    return path.reshape(-1), max_hops
+
+
+def make_qps(
+    scenario: Scenario,
+    network: Network,
+    plan: Plan,
+    internal: dict[str, int],
+    endpoint: NDArray[Any],
+    qp_job: NDArray[Any],
+) -> NDArray[Any]:
+    """What does not change about a QP, and its empty list of messages."""
+    qp = np.zeros(len(plan.qps), t.QP)
+    names = [c.name for c in scenario.classes]
+    cls = np.array([internal[names[p.class_index]] for p in plan.qps], np.int32)
+    nic = scenario.nic
+    qp["src"] = [p.src for p in plan.qps]
+    qp["dst"] = [p.dst for p in plan.qps]
+    qp["cls"] = cls
+    qp["ack_cls"] = internal[nic.ack_class] if nic.ack_class else cls
+    qp["cnp_cls"] = internal[nic.cnp_class] if nic.cnp_class else cls
+    qp["tenant"] = [p.tenant for p in plan.qps]
+    qp["job"] = qp_job
+    qp["endpoint"] = endpoint
+    qp["line_bps"] = network.link_rate_bps[network.host_link[qp["src"]]]
+    qp["oldest"] = qp["sending"] = qp["newest"] = t.NONE
+    return qp
+
+
+def make_receivers(num_qps: int) -> NDArray[Any]:
+    """Receivers that expect the first byte."""
+    receiver = np.zeros(num_qps, t.RECEIVER)
+    receiver["nack_seq"] = t.NONE
+    receiver["cnp_ps"] = -t.FOREVER
+    return receiver
+
+
+def make_dcqcn(num_qps: int) -> NDArray[Any]:
+    """Senders that have not heard a CNP: no timer runs."""
+    dcqcn = np.zeros(num_qps, t.DCQCN)
+    for field in ("alpha_due_ps", "cut_due_ps", "increase_due_ps"):
+        dcqcn[field] = t.FOREVER
+    return dcqcn
+
+
+def make_schedulers(
+    plan: Plan, num_hosts: int, num_classes: int, order: tuple[int, ...]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Ranges of consecutive QPs of each (host, class), and their words of ready bits."""
+    position = {c: i + 1 for i, c in enumerate(order)}
+    nic = np.zeros(num_hosts * num_classes, t.NIC_CLASS)
+    nic["last_served"] = t.NONE
+    for i, pair in enumerate(plan.qps):
+        record = nic[pair.src * num_classes + position[pair.class_index]]
+        if record["num_qps"] == 0:
+            record["first_qp"] = i
+        record["num_qps"] += 1
+    words = (nic["num_qps"] + 31) // 32
+    nic["first_word"] = np.cumsum(words) - words
+    return nic, np.zeros(max(1, int(words.sum())), np.int64)
+
+
+def make_paced(plan: Plan, num_hosts: int) -> NDArray[Any]:
+    """Every host's empty heap of paced QPs."""
+    paced = np.zeros(num_hosts, t.PACED_HEAP)
+    counts = np.bincount([p.src for p in plan.qps], minlength=num_hosts)
+    paced["first"] = np.cumsum(counts) - counts
+    return paced

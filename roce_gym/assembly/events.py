@@ -1,0 +1,66 @@
+"""The event queue's size: how many slots, how many buckets, how wide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roce_gym.config import NicConfig
+from roce_gym.sim import types as t
+from roce_gym.topology.graph import Network
+from roce_gym.units import PS_PER_S, ps_per_kib
+from roce_gym.workload.plan import Plan
+
+MIN_BUCKETS = 1024
+EVENTS_PER_BUCKET = 4
+
+
+def num_members(plan: Plan) -> int:
+    """Hosts of all rings and all-to-alls, which have timers of their own."""
+    kinds = ("ring_all_reduce", "all_to_all")
+    return sum(len(job.hosts) for job in plan.jobs if job.kind in kinds)
+
+
+def num_slots(network: Network, plan: Plan) -> int:
+    """Events that can exist at once; see `sim/wheel.py`."""
+    timers = len(plan.qps) + num_members(plan) + len(plan.jobs)
+    return 2 * network.num_links + network.num_hosts + timers
+
+
+def largest_frame_bytes(nic: NicConfig) -> int:
+    """Largest frame on the wire, with preamble and gap."""
+    frame = max(nic.mtu_bytes + nic.header_bytes, nic.ack_bytes, nic.cnp_bytes, nic.pfc_bytes)
+    return frame + nic.interframe_gap_bytes
+
+
+def wheel_size(nic: NicConfig, network: Network) -> tuple[int, int]:
+    """Number of buckets, a power of two, and log2 of their width in ps.
+
+    A link at full rate has about one event a data frame; a bucket is as wide as makes
+    EVENTS_PER_BUCKET of them, which costs least (sorting against looking for the next one). The
+    wheel is longer than any delay plus serialisation.
+    """
+    frame = largest_frame_bytes(nic)
+    rates = network.link_rate_bps.astype(np.float64)
+    events_per_ps = float((rates / (8 * (nic.mtu_bytes + nic.header_bytes))).sum()) / PS_PER_S
+    shift = min(16, max(6, round(np.log2(EVENTS_PER_BUCKET / events_per_ps))))
+    longest = max(
+        int(delay) + (frame * ps_per_kib(int(rate)) >> 10)
+        for rate, delay in zip(network.link_rate_bps, network.link_delay_ps, strict=True)
+    )
+    buckets = MIN_BUCKETS
+    while buckets < (longest >> shift) + 3:
+        buckets *= 2
+    return buckets, shift
+
+
+def make_core(num_slots: int, shift: int, num_packets: int, num_messages: int) -> NDArray[Any]:
+    """The counters of the event loop at time 0."""
+    core = np.zeros(1, t.CORE)
+    core["cursor"] = num_slots
+    core["bucket_shift"] = shift
+    core["packets_left"] = num_packets
+    core["messages_left"] = num_messages
+    return core
