@@ -1,0 +1,62 @@
+"""The scenario: a typed, frozen, validated description of a fabric, its settings and its tenants.
+
+Everything downstream is built from a :class:`Scenario`; nothing downstream reads YAML. Unknown keys
+and impossible values are rejected here, before anything runs. Units are in the field names.
+"""
+
+from __future__ import annotations
+
+from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
+from roce_gym.config.fields import MAX_PRIORITIES, MAX_RATE_GBPS, MAX_VALUE, MIN_RATE_GBPS
+from roce_gym.config.networks import Dumbbell, LeafSpine, Star, Topology, TopologyFile
+from roce_gym.config.scenario import (
+    ControlConfig,
+    Scenario,
+    SimulatorConfig,
+    class_order,
+    validate_scenario,
+)
+from roce_gym.config.settings import BufferConfig, ClassSettings, DcqcnConfig, EcnConfig, Settings
+from roce_gym.config.tenants import (
+    AllToAll,
+    Flow,
+    FlowList,
+    Incast,
+    Job,
+    Placement,
+    RingAllReduce,
+    Tenant,
+)
+
+__all__ = [
+    "MAX_PRIORITIES",
+    "MAX_RATE_GBPS",
+    "MAX_VALUE",
+    "MIN_RATE_GBPS",
+    "AllToAll",
+    "BufferConfig",
+    "ClassSettings",
+    "ControlConfig",
+    "DcqcnConfig",
+    "Dumbbell",
+    "EcnConfig",
+    "Flow",
+    "FlowList",
+    "Incast",
+    "Job",
+    "LeafSpine",
+    "NicConfig",
+    "Placement",
+    "RingAllReduce",
+    "Scenario",
+    "Settings",
+    "SimulatorConfig",
+    "Star",
+    "SwitchConfig",
+    "Tenant",
+    "Topology",
+    "TopologyFile",
+    "TrafficClass",
+    "class_order",
+    "validate_scenario",
+]

@@ -1,0 +1,73 @@
+"""Switches, NICs and traffic classes: what stays as it is during a run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from roce_gym.config.fields import MAX_PRIORITIES, Bytes, Model, NonNegative, Positive
+from roce_gym.config.settings import BufferConfig, EcnConfig
+
+
+class TrafficClass(Model):
+    """One of the 8 priorities, as all switches and NICs treat it."""
+
+    name: str = "roce"
+    priority: Annotated[int, Field(ge=0, lt=MAX_PRIORITIES)] = 3
+    lossless: bool = True
+    scheduling: Literal["strict", "round_robin"] = "round_robin"
+    headroom_bytes: Annotated[int, Field(ge=0, le=2**31 - 1)] | Literal["auto"] = "auto"
+    headroom_rate_delays: NonNegative | None = Field(
+        None, description="headroom as a multiple of rate x one-way delay of each port"
+    )
+    xon_offset_bytes: Bytes = 3072
+    ecn: EcnConfig | None = Field(None, description="None: from the preset")
+    buffer: BufferConfig | None = Field(None, description="None: from the preset")
+
+
+class SwitchConfig(Model):
+    """Switch ASIC. 16 MiB matches a shared-buffer switch of the 3.2 Tb/s class."""
+
+    buffer_bytes: Annotated[int, Field(gt=0, le=2**31 - 1)] = 16 * 2**20
+    ecn_scales_with_rate: bool = Field(
+        True, description="kmin and kmax grow with port rate over host rate"
+    )
+    alpha_scales_with_rate: bool = Field(
+        False, description="alpha doubles, up to 1, for each doubling of port rate over host rate"
+    )
+
+
+class NicConfig(Model):
+    """Host NIC and transport. Frame sizes: IEEE 802.3, IBTA volume 1 annex A17 (RoCEv2)."""
+
+    mtu_bytes: Annotated[int, Field(ge=64, le=65536)] = Field(4096, description="payload")
+    header_bytes: Annotated[int, Field(ge=0, le=1024)] = Field(
+        62, description="Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4"
+    )
+    ack_bytes: Annotated[int, Field(ge=1, le=4096)] = Field(66, description="header + AETH 4")
+    cnp_bytes: Annotated[int, Field(ge=1, le=4096)] = Field(78, description="header + 16 reserved")
+    pfc_bytes: Annotated[int, Field(ge=1, le=4096)] = Field(64, description="IEEE 802.1Qbb")
+    interframe_gap_bytes: Annotated[int, Field(ge=0, le=64)] = Field(
+        20, description="preamble 8 and gap 12; takes time on the wire, no buffer"
+    )
+    ack_every: Annotated[int, Field(ge=1, le=1024)] = Field(
+        16, description="packets acknowledged by one ACK; a message's last always is"
+    )
+    ack_class: str | None = Field(None, description="None: the class of the data")
+    cnp_mode: Literal["packet", "ack_echo"] = Field(
+        "packet", description="CNPs of their own, or the CE bit echoed in ACKs"
+    )
+    cnp_class: str | None = Field(None, description="None: the class of the data")
+    cnp_interval_us: NonNegative = Field(
+        4.0, description="least time between CNPs of a QP [min_time_between_cnps]"
+    )
+    window_bytes: Annotated[int, Field(ge=0, le=2**40)] = Field(0, description="0 = no window")
+    retransmit_timeout_us: NonNegative = Field(
+        67_108.864, description="4.096 us x 2^14, local ACK timeout 14 of IBTA; 0 = never"
+    )
+    retry_limit: Annotated[int, Field(ge=0, le=7)] = Field(7, description="IBTA: 3 bits")
+    nack_interval_us: Positive = Field(500.0, description="before a gap is reported again")
+    ack_ignores_pause: bool = Field(
+        False, description="a paused host goes on sending ACKs: a flaw of the ns-3 reference"
+    )

@@ -1,0 +1,108 @@
+"""The scenario as a whole, and what its parts must agree on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
+from roce_gym.config.fields import MAX_PRIORITIES, Model, NonNegative
+from roce_gym.config.networks import Topology
+from roce_gym.config.tenants import Tenant
+from roce_gym.errors import ConfigError
+from roce_gym.faults import explain
+
+
+class ControlConfig(Model):
+    """How an agent drives the scenario."""
+
+    interval_us: Annotated[float, Field(ge=10, le=1e6)] = 200.0
+    horizon_us: Annotated[float, Field(ge=100, le=1e8)] = 18_000.0
+    reward_weights: dict[Literal["completion", "pfc", "interference"], NonNegative] = Field(
+        default_factory=lambda: {"completion": 1.0, "pfc": 0.25, "interference": 0.25}
+    )
+
+
+Word = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+class SimulatorConfig(Model):
+    """How simulated time works; other than the defaults only to compare with other simulators."""
+
+    tie_order: Literal["id", "scheduled"] = Field(
+        "id", description="events of one time: by kind and id, or as they were scheduled (ns-3)"
+    )
+    clock_ps: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        1, description="serialisation and pacing times are rounded to this"
+    )
+    mrg32k3a_state: tuple[Word, Word, Word, Word, Word, Word] | None = Field(
+        None, description="ECN draws from this generator in order of events (ns-3); None: our own"
+    )
+
+
+class Scenario(Model):
+    """One fabric, its settings and the tenants that share it."""
+
+    name: str
+    summary: str = ""
+    topology: Topology
+    switch: SwitchConfig = SwitchConfig()
+    nic: NicConfig = NicConfig()
+    classes: Annotated[tuple[TrafficClass, ...], Field(min_length=1, max_length=MAX_PRIORITIES)] = (
+        TrafficClass(),
+    )
+    preset: str = Field("connectx_default", description="settings not given by class or tenant")
+    tenants: Annotated[tuple[Tenant, ...], Field(min_length=1)]
+    control: ControlConfig = ControlConfig()
+    simulator: SimulatorConfig = SimulatorConfig()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Scenario:
+        _require_unique("classes.name", [c.name for c in self.classes])
+        _require_unique("classes.priority", [c.priority for c in self.classes])
+        _require_unique("tenants.name", [t.name for t in self.tenants])
+        names = {c.name for c in self.classes}
+        used = [(f"tenants.{t.name}.traffic_class", t.traffic_class) for t in self.tenants]
+        used += [
+            (f"nic.{key}", value)
+            for key, value in (("ack_class", self.nic.ack_class), ("cnp_class", self.nic.cnp_class))
+            if value is not None
+        ]
+        for field, value in used:
+            if value not in names:
+                raise ValueError(f"{field} = {value!r} is not a class; allowed: {sorted(names)}")
+        return self
+
+
+def class_order(scenario: Scenario) -> tuple[int, ...]:
+    """Indices into `scenario.classes` in the order in which the simulator numbers classes.
+
+    Strict classes by falling priority, then round-robin ones by rising priority (docs/rules.md,
+    section 1); the class of PFC frames, which comes before all, is not counted.
+    """
+
+    def rank(index: int) -> tuple[bool, int]:
+        is_strict = scenario.classes[index].scheduling == "strict"
+        priority = scenario.classes[index].priority
+        return (not is_strict, -priority if is_strict else priority)
+
+    return tuple(sorted(range(len(scenario.classes)), key=rank))
+
+
+def _require_unique(field: str, values: list[Any]) -> None:
+    repeated = sorted({v for v in values if values.count(v) > 1})
+    if repeated:
+        raise ValueError(f"{field} must be unique; repeated: {repeated}")
+
+
+def validate_scenario(raw: dict[str, Any]) -> Scenario:
+    """Turns a plain mapping into a :class:`Scenario`.
+
+    Raises:
+        ConfigError: one line per fault with field, value and what is allowed.
+    """
+    try:
+        return Scenario.model_validate(raw)
+    except ValidationError as error:
+        raise ConfigError(explain(error, raw, Scenario)) from None

@@ -1,0 +1,101 @@
+"""Tenants: their hosts, jobs and traffic class."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from roce_gym.config.fields import Count, HostId, Model, NonNegative, Positive, Volume
+from roce_gym.config.settings import DcqcnConfig
+
+
+class Placement(Model):
+    """Which hosts a tenant gets, by position among the hosts in ascending order.
+
+    `packed`: `count` neighbours from position `first` on. `strided`: every `stride`-th from `first`
+    on. `random`: `count` of all hosts in random order, by the seed of the run; tenants draw
+    independently of each other, so their draws may overlap.
+    """
+
+    kind: Literal["packed", "strided", "random"]
+    count: Count
+    first: HostId = 0
+    stride: Count = 1
+
+
+class _Job(Model):
+    start_us: NonNegative = 0.0
+    stop_us: Positive | None = Field(None, description="no new round starts after this")
+
+
+class Flow(Model):
+    """One message on a QP of its own. Ids are those of the topology file, where there is one."""
+
+    src: HostId
+    dst: HostId
+    bytes: Volume
+    start_us: NonNegative = 0.0
+    data_path: tuple[int, ...] | None = Field(None, description="node ids, both ends included")
+    ack_path: tuple[int, ...] | None = None
+
+
+class FlowList(_Job):
+    """Given messages at given times after the job's start; those from `stop_us` on are left out."""
+
+    kind: Literal["flows"] = "flows"
+    flows: tuple[Flow, ...] = ()
+    file: str | None = Field(None, description="HPCC flow file; its flows come after `flows`")
+
+
+class _Rounds(_Job):
+    compute_us: NonNegative = 0.0
+    jitter: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.0, description="compute time is uniform in (1 - jitter, 1 + jitter) x compute_us"
+    )
+    rounds: Count | None = Field(None, description="None: no limit")
+
+
+class RingAllReduce(_Rounds):
+    """Loop of compute and ring all-reduce over the tenant's hosts, in their order."""
+
+    kind: Literal["ring_all_reduce"] = "ring_all_reduce"
+    bytes: Volume = Field(description="size of the reduced buffer")
+    channels: Annotated[int, Field(ge=1, le=64)] = 1
+    chunks_per_step: Annotated[int, Field(ge=1, le=256)] = Field(
+        1, description="pieces a step is cut into, so that steps overlap"
+    )
+
+
+class AllToAll(_Rounds):
+    """Loop of compute and all-to-all: every host sends bytes/n to every other at once."""
+
+    kind: Literal["all_to_all"] = "all_to_all"
+    bytes: Volume = Field(description="size of each host's buffer")
+
+
+class Incast(_Job):
+    """Bursts of `degree` senders into the tenant's first host, as a checkpoint write."""
+
+    kind: Literal["incast"] = "incast"
+    bytes: Volume = Field(description="per sender and burst")
+    degree: Count
+    period_us: Positive = Field(description="a burst starts this long after the last, or when done")
+    rounds: Count | None = None
+
+
+Job = Annotated[FlowList | RingAllReduce | AllToAll | Incast, Field(discriminator="kind")]
+
+
+class Tenant(Model):
+    """Owner of hosts and jobs; its QPs share one set of sender parameters.
+
+    Host ids are those of the topology file, where there is one; their order is the rank order.
+    """
+
+    name: str
+    hosts: tuple[HostId, ...] | Placement
+    traffic_class: str = "roce"
+    weight: Positive = 1.0
+    dcqcn: DcqcnConfig | None = Field(None, description="None: from the preset")
+    jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
