@@ -31,7 +31,8 @@ def most_posts(plan: Plan) -> int:
         if job.kind == "flows" and job.flow_start_ps:
             most = max(most, int(np.unique(job.flow_start_ps, return_counts=True)[1].max()))
         elif job.kind == "ring_all_reduce":
-            most = max(most, len(job.qps) * job.chunks)
+            # Its predecessor, before which all others wait, may be n - 1 times `chunks` ahead.
+            most = max(most, len(job.qps) * len(job.hosts) * job.chunks)
         elif job.kind == "all_to_all":
             most = max(most, len(job.hosts))
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from roce_gym.config.fields import MAX_PRIORITIES, Bytes, Model, NonNegative, Positive
 from roce_gym.config.settings import BufferConfig, EcnConfig
@@ -71,3 +71,13 @@ class NicConfig(Model):
     ack_ignores_pause: bool = Field(
         False, description="a paused host goes on sending ACKs: a flaw of the ns-3 reference"
     )
+
+    @model_validator(mode="after")
+    def _window_lets_acks_come(self) -> NicConfig:
+        least = (self.ack_every - 1) * self.mtu_bytes + 1
+        if 0 < self.window_bytes < least:
+            raise ValueError(
+                f"window_bytes = {self.window_bytes} closes before an ACK is due; allowed: 0, or at "
+                f"least {least} with ack_every = {self.ack_every} and mtu_bytes = {self.mtu_bytes}"
+            )
+        return self

@@ -20,7 +20,7 @@ class ControlConfig(Model):
     interval_us: Annotated[float, Field(ge=10, le=1e6)] = 200.0
     horizon_us: Annotated[float, Field(ge=100, le=1e8)] = 18_000.0
     reward_weights: dict[Literal["completion", "pfc", "interference"], NonNegative] = Field(
-        default_factory=lambda: {"completion": 1.0, "pfc": 0.25, "interference": 0.25}
+        default_factory=lambda: {"completion": 1.0, "pfc": 0.1, "interference": 0.1}
     )
 
 

@@ -274,8 +274,7 @@ def test_every_job_ends_where_nothing_is_lost(case):
         chosen["lossless"] = True
         chosen |= {"headroom_bytes": "auto", "headroom_rate_delays": None}
     raw["switch"]["buffer_bytes"] = 2**30
-    # A window that is smaller than what is acknowledged at once stops a QP for good.
-    raw["nic"] |= {"retransmit_timeout_us": 0.0, "ack_every": 1}
+    raw["nic"] |= {"retransmit_timeout_us": 0.0}
     for tenant in raw["tenants"]:
         tenant["dcqcn"]["max_rate_mbps"] = 0.0
     fabric = Fabric(validate_scenario(raw), case.seed, network=network)
@@ -361,15 +360,8 @@ def test_the_seed_decides_everything_in_any_process():
 # --------------------------------------------------------------------------- growth
 
 
-def test_growing_pools_change_nothing(monkeypatch):
-    def run():
-        out = []
-        for number in (3, 5, 14, 16, 19, 39, 45):
-            fabric = build(make_case(number))
-            out += [digest(fabric.advance(ps=100 * US)) for _ in range(4)]
-        return out, fabric
-
-    large, _ = run()
+def shrink_pools(monkeypatch):
+    """Leaves 16 packets, and no more messages than one event may post."""
     real = assembly.make_pools
 
     def small_pools(network, plan):
@@ -381,7 +373,54 @@ def test_growing_pools_change_nothing(monkeypatch):
         return packet, message
 
     monkeypatch.setattr(assembly, "make_pools", small_pools)
+
+
+def test_growing_pools_change_nothing(monkeypatch):
+    def run():
+        out = []
+        for number in (3, 5, 14, 16, 19, 39, 45):
+            fabric = build(make_case(number))
+            out += [digest(fabric.advance(ps=100 * US)) for _ in range(4)]
+        return out, fabric
+
+    large, _ = run()
+    shrink_pools(monkeypatch)
     monkeypatch.setattr(assembly, "MIN_LOG", 4)
     grown, fabric = run()
     assert grown == large
     assert len(fabric._state.packet) > 16
+
+
+def run_job(hosts, job):
+    """An interval of 1 ms of one job over all hosts of a star."""
+    tenant = {"name": "a", "hosts": list(range(hosts)), "jobs": [job]}
+    topology = {"kind": "star", "hosts": hosts}
+    raw = {"name": "one job", "topology": topology, "tenants": [tenant]}
+    return Fabric(validate_scenario(raw)).advance(us=1_000)
+
+
+def test_one_event_may_make_many_hosts_send(monkeypatch):
+    job = {"kind": "incast", "bytes": 50_000, "degree": 39, "period_us": 100, "rounds": 2}
+    large = digest(run_job(40, job))
+    shrink_pools(monkeypatch)
+    assert digest(run_job(40, job)) == large
+
+
+def test_one_event_may_post_more_messages_than_there_is_log():
+    job = {"kind": "ring_all_reduce", "bytes": 50_000, "channels": 8, "chunks_per_step": 256}
+    interval = run_job(2, job | {"rounds": 1})
+    assert interval.completions["job"].tolist() == [0]
+
+
+def test_a_late_ring_member_posts_no_more_than_is_reserved():
+    job = {"kind": "ring_all_reduce", "bytes": 50_000, "channels": 2, "chunks_per_step": 4}
+    job |= {"compute_us": 50, "jitter": 0.9, "rounds": 2}
+    tenant = {"name": "a", "hosts": list(range(6)), "jobs": [job]}
+    raw = {"name": "late", "topology": {"kind": "star", "hosts": 6}, "tenants": [tenant]}
+    fabric = Fabric(validate_scenario(raw))
+    state, most = fabric._state, 0
+    while state.event_ps.min() < 250 * US:
+        before = int(state.core[0]["messages_left"])
+        fabric.advance(ps=max(1, int(state.event_ps.min()) - fabric.now_ps))
+        most = max(most, before - int(state.core[0]["messages_left"]))
+    assert most == 2 * 6 * 4 <= state.params[0]["message_reserve"]

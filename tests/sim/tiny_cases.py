@@ -117,7 +117,7 @@ def _classes(r: random.Random) -> list[dict[str, Any]]:
 
 
 def _nic(r: random.Random, names: list[str]) -> dict[str, Any]:
-    return {
+    nic = {
         "mtu_bytes": r.choice([256, 1_000, 1_024, 4_096]),
         "interframe_gap_bytes": r.choice([0, 20, 20]),
         "ack_every": r.choice([1, 2, 4, 16]),
@@ -131,6 +131,9 @@ def _nic(r: random.Random, names: list[str]) -> dict[str, Any]:
         "nack_interval_us": r.choice([1, 20, 500]),
         "ack_ignores_pause": r.random() < 0.25,
     }
+    if nic["window_bytes"]:  # a window that closes before an ACK is due is refused
+        nic["window_bytes"] = max(nic["window_bytes"], nic["ack_every"] * nic["mtu_bytes"])
+    return nic
 
 
 def _tenants(r: random.Random, num_hosts: int, names: list[str]) -> list[dict[str, Any]]:
