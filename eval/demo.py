@@ -75,7 +75,7 @@ def run(size: Size, out: Path, jobs: int = 2) -> Summary:
         ConfigError: the folder holds something else.
     """
     begun = time.monotonic()
-    _clear(out)
+    clear(out)
     from training.ppo import train  # imports PyTorch, which takes seconds
 
     _say("1/3 training an agent")
@@ -118,7 +118,7 @@ def _evaluation(size: Size, out: Path, agent: str) -> Evaluation:
     )
 
 
-def _clear(out: Path) -> None:
+def clear(out: Path) -> None:
     """Deletes an earlier demo, and nothing else."""
     if out.exists() and any(out.iterdir()):
         if not (out / _MARK).is_file():

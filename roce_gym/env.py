@@ -124,7 +124,9 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
     ## Rewards
     Weighted sum of three terms, `completion`, `pfc` and `interference` (formulas:
     `roce_gym.reward`), each less its episode mean under the scenario's default settings on the
-    same seed. So 0 is as good as the default settings, and more is better. `info` has each term
+    same seed. An interval earns what it changes of the episode's logarithms of slowdown and of
+    pause frames, and its own interference; their mean over an episode ranks settings as the score
+    does. So 0 is as good as the default settings, and more is better. `info` has each term
     (`completion`), its raw value (`raw/completion`), the subtracted mean (`baseline/completion`),
     physical quantities with their unit in the key, and the running `score` of the episode (lower
     is better, independent of the reward's weights; `roce_gym.score`).
@@ -238,7 +240,9 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self, scenario: Scenario, network: Network, plan: Plan, references: References
     ) -> None:
         self._progress = Progress(scenario, plan)
-        self._terms = RewardTerms(scenario, network, self._progress, references.alone)
+        self._terms = RewardTerms(
+            scenario, network, self._progress, references.alone, references.pace
+        )
         weights: dict[str, float] = dict(scenario.control.reward_weights.items()) | self._weights
         self._judge = self._make_judge(self._terms, references.baseline, weights)
         self._score = Score(scenario, self._progress, references.alone)

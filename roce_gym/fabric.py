@@ -101,6 +101,15 @@ class Fabric:
         self._meter.reset(self._state)
         _call(engine.start, self._argument)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: all but the table, which holds addresses."""
+        return {name: value for name, value in vars(self).items() if name != "_argument"}
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        """A copy has a table of its own arrays."""
+        vars(self).update(values)
+        self._hold(self._state)
+
     @property
     def now_ps(self) -> int:
         """Simulated time."""

@@ -53,6 +53,23 @@ class Alone:
     busy_fraction: tuple[float, ...]
 
 
+@dataclass(frozen=True)
+class Pace:
+    """What happens under the default settings in an episode.
+
+    Attributes:
+        length_ps: of the episode.
+        pfc_frames_per_s: pause frames per second and switch port.
+        busy_ps: time with a round under way; one a job.
+        needed_ps: time that what was delivered takes alone; one a job.
+    """
+
+    length_ps: float
+    pfc_frames_per_s: float
+    busy_ps: tuple[float, ...]
+    needed_ps: tuple[float, ...]
+
+
 def round_bytes(job: JobPlan) -> int:
     """Bytes that one round delivers, over all queue pairs; 0 for flow lists."""
     if job.kind == "ring_all_reduce":

@@ -23,11 +23,11 @@ import numpy as np
 
 from roce_gym.config import ControlConfig, FlowList, Scenario, TopologyFile
 from roce_gym.fabric import Fabric
-from roce_gym.progress import Alone, Progress
+from roce_gym.progress import Alone, Pace, Progress
 from roce_gym.reward import TERMS, RewardTerms
 from roce_gym.sim.jit import source_hash
 from roce_gym.topology.graph import Network
-from roce_gym.units import us_to_ps
+from roce_gym.units import PS_PER_S, us_to_ps
 from roce_gym.workload.plan import Plan
 
 ALONE_PRESET = "pfc_only"
@@ -43,10 +43,12 @@ class References:
 
     Attributes:
         alone: see :class:`Alone`.
+        pace: see :class:`Pace`.
         baseline: mean over the episode of each raw reward term under the default settings.
     """
 
     alone: Alone
+    pace: Pace
     baseline: dict[str, float]
 
 
@@ -67,14 +69,23 @@ def compute_references(
     alone = _alone(scenario, seed, network)
     fabric = Fabric(scenario, seed, network=network, plan=plan)
     progress = Progress(scenario, fabric.plan)
-    terms = RewardTerms(scenario, fabric.network, progress, alone)
-    totals = dict.fromkeys(TERMS, 0.0)
+    into_switch = fabric.network.link_dst >= fabric.network.num_hosts
     steps = num_steps(scenario.control)
-    for _ in range(steps):
-        interval = fabric.advance(us=scenario.control.interval_us)
-        for name, value in terms(interval, progress(interval)).items():
-            totals[name] += value
-    return References(alone, {name: total / steps for name, total in totals.items()})
+    intervals = [fabric.advance(us=scenario.control.interval_us) for _ in range(steps)]
+    works = [progress(interval) for interval in intervals]
+    length_ps = intervals[-1].end_ps
+    frames = sum(interval.pause_frames[into_switch].sum() for interval in intervals)
+    busy_ps = np.sum([work.busy_ps for work in works], axis=0)
+    rounds = np.sum([work.rounds for work in works], axis=0)
+    pace = Pace(
+        length_ps=float(length_ps),
+        pfc_frames_per_s=float(frames / into_switch.sum() / (length_ps / PS_PER_S)),
+        busy_ps=tuple(busy_ps.tolist()),
+        needed_ps=tuple((rounds * np.array(alone.cct_ps)).tolist()),
+    )
+    terms = RewardTerms(scenario, fabric.network, progress, alone, pace)
+    rows = [terms(interval, work) for interval, work in zip(intervals, works, strict=True)]
+    return References(alone, pace, {t: float(np.mean([row[t] for row in rows])) for t in TERMS})
 
 
 def _alone(scenario: Scenario, seed: int, network: Network | None) -> Alone:
@@ -177,12 +188,21 @@ def _load(path: Path | None, scenario: Scenario) -> References | None:
     try:
         raw: Any = json.loads(path.read_text(encoding="utf-8"))
         alone = Alone(_numbers(raw["cct_ps"]), _numbers(raw["busy_fraction"]))
+        length_ps, frames = _numbers([raw["length_ps"], raw["default_pfc_frames_per_s"]])
+        pace = Pace(
+            length_ps,
+            frames,
+            _numbers(raw["default_busy_ps"]),
+            _numbers(raw["default_needed_ps"]),
+        )
         baseline = dict(zip(TERMS, _numbers([raw["baseline"][t] for t in TERMS]), strict=True))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     jobs = sum(len(tenant.jobs) for tenant in scenario.tenants)
-    fits = len(alone.cct_ps) == jobs and len(alone.busy_fraction) == len(scenario.tenants)
-    return References(alone, baseline) if fits else None
+    by_job = (alone.cct_ps, pace.busy_ps, pace.needed_ps)
+    fits = all(len(values) == jobs for values in by_job) and pace.length_ps > 0
+    fits = fits and len(alone.busy_fraction) == len(scenario.tenants)
+    return References(alone, pace, baseline) if fits else None
 
 
 def _numbers(values: Any) -> tuple[float, ...]:
@@ -200,6 +220,10 @@ def _save(path: Path | None, references: References) -> None:
         {
             "cct_ps": references.alone.cct_ps,
             "busy_fraction": references.alone.busy_fraction,
+            "length_ps": references.pace.length_ps,
+            "default_pfc_frames_per_s": references.pace.pfc_frames_per_s,
+            "default_busy_ps": references.pace.busy_ps,
+            "default_needed_ps": references.pace.needed_ps,
             "baseline": references.baseline,
         }
     )

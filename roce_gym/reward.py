@@ -5,13 +5,14 @@ All terms are felt in every interval, are bounded, and cannot be improved by hur
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from roce_gym.config import Scenario
-from roce_gym.progress import Alone, Progress, Work
+from roce_gym.progress import Alone, Pace, Progress, Work
 from roce_gym.telemetry import Interval
 from roce_gym.topology.graph import Network
 from roce_gym.units import PS_PER_S
@@ -23,39 +24,68 @@ TERMS = ("completion", "pfc", "interference")
 SMOOTHING = 0.1
 """Share of an interval added to both sides of the slowdown, so that a few packets do not decide."""
 
-LOG_SLOWDOWN_RANGE = (-1.0, 3.0)
 MAX_INTERFERENCE = 3.0
-MIN_BUSY_FRACTION = 0.05
+MIN_SHARE = 0.05
+"""Least share of time for which a job counts as under way, or as served."""
+
+RESERVE = 0.05
+"""Share of an episode at the default pace that is added, so that logarithms stay bounded."""
+
 PFC_SCALE_PER_S = 30.0
 """Pause frames per second and port that count as noticeable."""
 
 
 class RewardTerms:
-    """The raw terms of one interval: about 0 if nobody is in anybody's way, else negative.
+    """The raw terms of the intervals of one episode: about 0 if nobody is in anybody's way.
 
-    For a tenant in an interval of length Δ, summed over its jobs: T is the time with a round under
-    way, P the number of rounds' worth of bytes delivered, C the time of a round alone, f the share
-    of time with a round under way alone. Its slowdown is `s = (T + c) / (P·C + c)`, `c = 0.1 Δ`,
-    and its busyness `b = T / (Δ·f)`.
+    For a job, T is the time with a round under way, W the time that what was delivered takes alone
+    (rounds' worth of bytes, times the collective time alone): T / W is its slowdown. P is the
+    number of pause frames per second, averaged over switch ports. Tenants' weights w sum to 1, jobs
+    of a tenant share its weight; tenants without rounds (flow lists) do not count.
 
-    * completion: `-Σ w·b·clip(ln s, -1, 3)` over tenants, their weights summing to 1.
-    * pfc: `-log10(1 + P/30)`, P = pause frames per second, averaged over switch ports.
-    * interference: `-b·min(s - 1, 3)` of the tenant with the most of it, at most 0.
+    * completion: `-Σ w·ln(T / W)` over jobs.
+    * pfc: `-log10(1 + P/30)`.
+    * interference: `-Σ w·b·min(s - 1, 3)` over tenants that are slower than alone, by T and W of
+      the interval alone: `s = (T + c) / (W + c)` and `b = T / (Δ·f)`, where Δ is its length,
+      `c = 0.1 Δ`, and f the share of time that the tenant is busy alone.
 
-    Why busyness is a factor: averaged over time, `b·ln s` grows with the slowdown, as a slower
-    tenant is also busy for longer. So starving a tenant never pays, and a round that is stuck
-    counts at once, not when (or if) it ends. Tenants without rounds (flow lists) do not count.
+    Of the first two, what counts is their value for the whole episode, as in the score. An interval
+    gets its part of it: the value under the default settings, plus what the interval changes. The
+    change is that of the value, times the number of intervals, with what happened so far, and the
+    default settings' pace for the rest of the episode. So every interval counts at once; the mean
+    over an episode is its value, but for a small reserve that bounds it; under the default settings
+    all changes sum to 0. Logarithms of each interval by itself would not do: they take uneven
+    progress for slow progress, and a few pauses all the time for more than many at once.
+
+    A job that is starved stays busy (T grows) and delivers nothing (W does not), so starving never
+    pays, and a round that is stuck counts at once, not when (or if) it ends.
     """
 
     def __init__(
-        self, scenario: Scenario, network: Network, progress: Progress, alone: Alone
+        self,
+        scenario: Scenario,
+        network: Network,
+        progress: Progress,
+        alone: Alone,
+        pace: Pace,
     ) -> None:
         self._progress = progress
         self._num_tenants = len(scenario.tenants)
-        weights = np.array([tenant.weight for tenant in scenario.tenants]) * progress.has_rounds
-        self._weights = weights / max(weights.sum(), 1e-12)
         self._alone_ps = np.array(alone.cct_ps)
-        self._busy_fraction = np.maximum(alone.busy_fraction, MIN_BUSY_FRACTION)
+        known = (self._alone_ps > 0).astype(np.float64)
+        jobs = self._of_tenants(known)
+        weights = np.array([tenant.weight for tenant in scenario.tenants]) * (jobs > 0)
+        self._weights = weights / max(weights.sum(), 1e-12)
+        self._job_weights = (self._weights / np.maximum(jobs, 1.0))[progress.job_tenant] * known
+        self._busy_fraction = np.maximum(alone.busy_fraction, MIN_SHARE)
+        self._pace = pace
+        self._default_busy_ps = np.maximum(pace.busy_ps, MIN_SHARE * pace.length_ps)
+        self._default_needed_ps = np.maximum(pace.needed_ps, MIN_SHARE * pace.length_ps)
+        self._time_ps = 0.0
+        self._busy_ps = np.zeros(len(known))
+        self._needed_ps = np.zeros(len(known))
+        self._frames = 0.0  # per port, in (frames per second) x ps
+        self._level = self._levels()
         self._into_switch = np.flatnonzero(network.link_dst >= network.num_hosts)
 
     def pfc_frames_per_s(self, interval: Interval) -> float:
@@ -78,15 +108,35 @@ class RewardTerms:
         return self._progress.of_tenants(values, self._num_tenants)
 
     def __call__(self, interval: Interval, work: Work) -> dict[str, float]:
-        """The three raw terms."""
+        """The three raw terms of the next interval."""
+        length = interval.end_ps - interval.start_ps
+        self._time_ps += length
+        self._busy_ps += work.busy_ps
+        self._needed_ps += work.rounds * self._alone_ps
+        self._frames += self.pfc_frames_per_s(interval) * length
+        before, self._level = self._level, self._levels()
+        change = (self._level - before) * (self._pace.length_ps / length)
+        logs = np.log(self._default_busy_ps / self._default_needed_ps)
         slowdown, busyness = self.slowdowns(interval, work)
-        logs = np.clip(np.log(slowdown), *LOG_SLOWDOWN_RANGE)
-        hurt = np.minimum(slowdown - 1.0, MAX_INTERFERENCE) * busyness
+        hurt = np.clip(slowdown - 1.0, 0.0, MAX_INTERFERENCE) * busyness
         return {
-            "completion": -float(self._weights @ (busyness * logs)),
-            "pfc": -float(np.log10(1.0 + self.pfc_frames_per_s(interval) / PFC_SCALE_PER_S)),
-            "interference": -max(0.0, float(hurt.max())),
+            "completion": -float(self._job_weights @ logs + change[0]),
+            "pfc": -float(pfc_cost(self._pace.pfc_frames_per_s) + change[1]),
+            "interference": -float(self._weights @ hurt),
         }
+
+    def _levels(self) -> Floats:
+        """Shape (2,): costs of the episode as expected now, but for a constant."""
+        rest = max(0.0, 1.0 - self._time_ps / self._pace.length_ps) + RESERVE
+        busy = self._busy_ps / self._default_busy_ps + rest
+        needed = self._needed_ps / self._default_needed_ps + rest
+        pfc = self._frames / self._pace.length_ps + rest * self._pace.pfc_frames_per_s
+        return np.array([self._job_weights @ np.log(busy / needed), pfc_cost(pfc)])
+
+
+def pfc_cost(frames_per_s: float) -> float:
+    """`log10(1 + P/30)`; of reward and score alike."""
+    return math.log10(1.0 + frames_per_s / PFC_SCALE_PER_S)
 
 
 class Reward:

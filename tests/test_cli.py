@@ -267,7 +267,7 @@ def test_run__presets_differ_as_theory_says(command):
     assert pfc["fabric"]["queue_max_bytes"] > dcqcn["fabric"]["queue_max_bytes"]
     # Senders slowed down by CNPs recover by 40 Mb/s a step: the receiver's link runs dry.
     slow, fast = (run["tenants"]["checkpoint"]["cct_mean_us"] for run in (dcqcn, pfc))
-    assert slow > 1.2 * fast
+    assert slow > 1.05 * fast
     # Alone is measured with the same settings, whatever is under test.
     for tenant in pfc["tenants"]:
         assert pfc["tenants"][tenant]["cct_alone_us"] == dcqcn["tenants"][tenant]["cct_alone_us"]

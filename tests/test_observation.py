@@ -127,8 +127,10 @@ def test_arrays_are_fresh():
 
 
 def test_a_run_moves_every_signal_but_drops():
-    fabric = Fabric(load_scenario("noisy_neighbor"), preset="dcqcn_paper")
-    eyes = Observation(fabric.scenario, fabric.network, fabric.plan)
-    seen = np.stack([eyes(fabric.advance(us=200)) for _ in range(50)])
+    seen = []
+    for preset in ("dcqcn_paper", "pfc_only"):
+        fabric = Fabric(load_scenario("noisy_neighbor"), preset=preset)
+        eyes = Observation(fabric.scenario, fabric.network, fabric.plan)
+        seen += [eyes(fabric.advance(us=200)) for _ in range(50)]
     still = {n for n, moves in zip(eyes.names, np.ptp(seen, axis=0) > 0, strict=True) if not moves}
     assert still == {"class/training/drops", "class/checkpoint/drops"}

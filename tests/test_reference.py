@@ -88,11 +88,19 @@ def test_baseline__is_the_mean_under_the_default_settings():
     found = compute_references(SCENARIO, 1)
     fabric = Fabric(SCENARIO, 1)
     progress = Progress(SCENARIO, fabric.plan)
-    terms = RewardTerms(SCENARIO, fabric.network, progress, found.alone)
-    rows = []
+    terms = RewardTerms(SCENARIO, fabric.network, progress, found.alone, found.pace)
+    rows, works = [], []
     for _ in range(10):
         interval = fabric.advance(us=50)
-        rows.append(terms(interval, progress(interval)))
+        works.append(progress(interval))
+        rows.append(terms(interval, works[-1]))
+    assert found.pace.length_ps == 500e6
+    assert found.baseline["pfc"] == pytest.approx(-np.log10(1 + found.pace.pfc_frames_per_s / 30))
+    assert found.pace.busy_ps == pytest.approx(sum(work.busy_ps for work in works))
+    rounds = sum(work.rounds for work in works)
+    assert found.pace.needed_ps == pytest.approx(rounds * found.alone.cct_ps)
+    weights, slowdown = np.array([0.75, 0.25]), np.divide(found.pace.busy_ps, found.pace.needed_ps)
+    assert found.baseline["completion"] == pytest.approx(-weights @ np.log(slowdown))
     for name in TERMS:
         assert found.baseline[name] == pytest.approx(np.mean([row[name] for row in rows]))
 
@@ -108,26 +116,37 @@ def test_cache__memory_then_disk(folder, computed):
     assert len(list(folder.iterdir())) == 3
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
+def test_cache__corrupt_file_is_replaced(folder, computed, text):
+    replaced(folder, computed, lambda _good: text)
+
+
 @pytest.mark.parametrize(
-    "text",
+    "change",
     [
-        "",
-        "{",
-        "[]",
-        "null",
-        '{"cct_ps": [1], "busy_fraction": [1], "baseline": {}}',
-        '{"cct_ps": [1], "busy_fraction": [1, 1], "baseline": '
-        '{"completion": 0, "pfc": 0, "interference": 0}}',
-        '{"cct_ps": [1, NaN], "busy_fraction": [1, 1], "baseline": '
-        '{"completion": 0, "pfc": 0, "interference": 0}}',
-        '{"cct_ps": [1, "x"], "busy_fraction": [1, 1], "baseline": null}',
+        {"cct_ps": [1]},
+        {"cct_ps": [1, float("nan")]},
+        {"cct_ps": [1, "x"]},
+        {"busy_fraction": [1, 1, 1]},
+        {"length_ps": 0},
+        {"length_ps": "long"},
+        {"default_pfc_frames_per_s": None},
+        {"default_busy_ps": []},
+        {"default_needed_ps": None},
+        {"baseline": {}},
+        {"baseline": None},
     ],
 )
-def test_cache__corrupt_file_is_replaced(folder, computed, text):
+def test_cache__file_that_does_not_fit_is_replaced(folder, computed, change):
+    replaced(folder, computed, lambda good: json.dumps(json.loads(good) | change))
+
+
+def replaced(folder, computed, spoil):
+    """Asserts that a file which was spoilt is computed again."""
     first = get_references(SCENARIO, 1)
     (path,) = folder.iterdir()
     good = path.read_text()
-    path.write_text(text)
+    path.write_text(spoil(good))
     forget_references()
     assert get_references(SCENARIO, 1) == first and computed == [1, 1]
     assert path.read_text() == good

@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 from small import completions, make_interval, parts
 
-from roce_gym.progress import Alone, Progress, round_bytes
+from roce_gym.progress import Alone, Pace, Progress, round_bytes
 from roce_gym.reward import TERMS, Reward, RewardTerms
 from roce_gym.score import Score
 
 SCENARIO, NETWORK, PLAN = parts()
 ALONE = Alone(cct_ps=(50e6, 100e6), busy_fraction=(0.8, 0.5))  # 50 us, 100 us
+PACE = Pace(1000e6, 60.0, (900e6, 400e6), (600e6, 400e6))  # of 1,000 us; slowdowns 1.5 and 1
 RING_QPS, BURST_QPS = ([i for row in job.qps for i in row] for job in PLAN.jobs)
 US = 1_000_000
 SMOOTH = 10.0  # us, a tenth of the interval
@@ -15,7 +16,7 @@ SMOOTH = 10.0  # us, a tenth of the interval
 
 def judge():
     progress = Progress(SCENARIO, PLAN)
-    return progress, RewardTerms(SCENARIO, NETWORK, progress, ALONE)
+    return progress, RewardTerms(SCENARIO, NETWORK, progress, ALONE, PACE)
 
 
 def delivered(ring_rounds=0.0, burst_rounds=0.0):
@@ -98,35 +99,71 @@ def test_terms__by_hand():
     }
     one = interval(**fields)
     raw = terms(one, progress(one))
-    ring = 100 / (100 * 0.8) * np.log(110 / 60)
-    assert raw["completion"] == pytest.approx(-0.75 * ring)  # weights 3 : 1; ln 1 = 0
-    assert raw["interference"] == pytest.approx(-(110 / 60 - 1) * 100 / (100 * 0.8))
+    # So far, and the default settings' rest: T / 900 us + 0.9 + 0.05, W / 600 us + 0.9 + 0.05.
+    ring = np.log(1.5) + 10 * np.log((100 / 900 + 0.95) / (50 / 600 + 0.95))
+    burst = 10 * np.log((40 / 400 + 0.95) / (40 / 400 + 0.95))
+    assert raw["completion"] == pytest.approx(-0.75 * ring - 0.25 * burst)  # weights 3 : 1
+    assert raw["interference"] == pytest.approx(-0.75 * (110 / 60 - 1) * 100 / (100 * 0.8))
     # 12 frames at 6 ports (links into the switch) in 100 us.
     assert terms.pfc_frames_per_s(one) == pytest.approx(20_000)
-    assert raw["pfc"] == pytest.approx(-np.log10(1 + 20_000 / 30))
+    change = np.log10(1 + (2_000 + 0.95 * 60) / 30) - np.log10(1 + 1.05 * 60 / 30)
+    assert raw["pfc"] == pytest.approx(-np.log10(1 + 60 / 30) - 10 * change)
 
 
-def test_terms__idle_fabric_is_zero():
+def test_terms__idle_fabric():
     progress, terms = judge()
     one = interval()
-    assert terms(one, progress(one)) == pytest.approx(dict.fromkeys(TERMS, 0.0))
+    change = np.log10(1 + 0.95 * 60 / 30) - np.log10(1 + 1.05 * 60 / 30)
+    pfc = -np.log10(1 + 60 / 30) - 10 * change  # but for pauses: there are none
+    expected = {"completion": -0.75 * np.log(1.5), "pfc": pfc, "interference": 0.0}
+    assert terms(one, progress(one)) == pytest.approx(expected)
+
+
+def episode(busy, rounds):
+    """Raw completion of ten intervals of 100 us of the ring, busy (shares) and progress given."""
+    progress, terms = judge()
+    out, total = [], 0.0
+    for k, (share, done) in enumerate(zip(busy, rounds, strict=True)):
+        total += share
+        one = interval(
+            k,
+            job_busy_ps=np.array([round(100 * US * share), 0]),
+            delivered_bytes=delivered(done, 0.4),
+        )
+        out.append(terms(one, progress(one))["completion"])
+    return np.array(out)
+
+
+def test_terms__mean_of_an_episode_is_the_log_of_its_slowdown():
+    burst = 0.25 * np.log((0.0 + 0.05) / (1.0 + 0.05))  # delivered, but never under way
+    for busy, rounds in (
+        (np.full(10, 0.9), np.full(10, 1.2)),  # as under the default settings
+        (np.full(10, 0.9), np.full(10, 0.6)),
+        (np.linspace(0, 1, 10), np.linspace(2, 0, 10)),
+        (np.tile([0.2, 1.0], 5), np.tile([0.0, 1.8], 5)),
+    ):
+        t, w = busy.sum() / 9.0, 50 * rounds.sum() / 600  # over those of the default settings
+        expected = -0.75 * (np.log(1.5) + np.log((t + 0.05) / (w + 0.05))) - burst
+        assert episode(busy, rounds).mean() == pytest.approx(expected, rel=1e-4)
+    first = episode(np.full(10, 0.9), np.full(10, 1.2))
+    assert -0.75 * np.log(1.5) - burst == pytest.approx(first.mean(), rel=1e-4)
 
 
 def test_terms__faster_than_alone_is_a_gain_without_interference():
     progress, terms = judge()
     one = interval(job_begun_ps=np.array([0, -1]), delivered_bytes=delivered(4.0))
     raw = terms(one, progress(one))
-    assert raw["completion"] == pytest.approx(-0.75 / 0.8 * np.log(110 / 210))
+    assert raw["completion"] > 0
     assert raw["interference"] == 0
 
 
 def test_terms__stuck_round_counts_in_every_interval_and_is_bounded():
     progress, terms = judge()
-    for k in range(5):
+    for k in range(10):
         one = interval(k, job_begun_ps=np.array([0, -1]))
         raw = terms(one, progress(one))
-        assert raw["completion"] == pytest.approx(-0.75 / 0.8 * np.log(110 / 10))
-        assert raw["interference"] == pytest.approx(-3 / 0.8)
+        assert -10 < raw["completion"] < -1.5 * 0.75 * np.log(1.5)
+        assert raw["interference"] == pytest.approx(-0.75 * 3 / 0.8)
 
 
 def test_terms__time_average_grows_with_the_slowdown():
@@ -134,13 +171,8 @@ def test_terms__time_average_grows_with_the_slowdown():
     costs = []
     for slowdown in np.linspace(1.0, 12.0, 23):
         busy = slowdown / (slowdown + 1.0)
-        progress, terms = judge()
-        one = interval(
-            job_busy_ps=np.array([round(100 * US * busy), 0]),
-            delivered_bytes=delivered(2.0 * busy / slowdown),
-        )
-        costs.append(-terms(one, progress(one))["completion"])
-    assert (np.diff(costs) > 0).all() and costs[0] == pytest.approx(0, abs=1e-3)
+        costs.append(-episode(np.full(10, busy), np.full(10, 2.0 * busy / slowdown)).mean())
+    assert (np.diff(costs) > 0).all()
 
 
 def test_terms__jobs_of_a_tenant_are_summed():
@@ -148,7 +180,9 @@ def test_terms__jobs_of_a_tenant_are_summed():
     raw["tenants"][0]["jobs"] *= 2
     scenario, network, plan = parts(raw)
     progress = Progress(scenario, plan)
-    terms = RewardTerms(scenario, network, progress, Alone((50e6, 20e6, 100e6), (0.8, 0.5)))
+    alone = Alone((50e6, 20e6, 100e6), (0.8, 0.5))
+    pace = Pace(1000e6, 60.0, (900e6, 0.0, 400e6), (600e6, 0.0, 400e6))  # the second never began
+    terms = RewardTerms(scenario, network, progress, alone, pace)
     out = np.zeros(len(plan.qps), np.int64)
     out[[i for row in plan.jobs[1].qps for i in row]] = round_bytes(plan.jobs[1]) / 4
     one = make_interval(
@@ -161,6 +195,13 @@ def test_terms__jobs_of_a_tenant_are_summed():
     slowdown, busyness = terms.slowdowns(one, progress(one))
     assert slowdown[0] == pytest.approx((10 + 50 + SMOOTH) / (0 + 20 + SMOOTH))
     assert busyness[0] == pytest.approx(60 / 80)
+    logs = [  # the least share of time is 50 us; jobs share the weight of their tenant
+        np.log(1.5) + 10 * np.log((10 / 900 + 0.95) / 0.95),
+        10 * np.log((50 / 50 + 0.95) / (20 / 50 + 0.95)),
+    ]
+    progress = Progress(scenario, plan)
+    got = RewardTerms(scenario, network, progress, alone, pace)(one, progress(one))
+    assert got["completion"] == pytest.approx(-0.75 * np.mean(logs), rel=1e-4)
 
 
 def test_terms__tenants_without_rounds_have_no_weight():
@@ -168,7 +209,8 @@ def test_terms__tenants_without_rounds_have_no_weight():
     raw["tenants"][1]["jobs"] = [{"kind": "flows", "flows": [{"src": 4, "dst": 5, "bytes": 99}]}]
     scenario, network, plan = parts(raw)
     progress = Progress(scenario, plan)
-    terms = RewardTerms(scenario, network, progress, Alone((50e6, 0.0), (0.8, 0.0)))
+    pace = Pace(1000e6, 60.0, (900e6, 0.0), (600e6, 0.0))
+    terms = RewardTerms(scenario, network, progress, Alone((50e6, 0.0), (0.8, 0.0)), pace)
     one = make_interval(
         scenario,
         network,
@@ -177,7 +219,8 @@ def test_terms__tenants_without_rounds_have_no_weight():
         completions=completions((1, 0, 0, 10)),
     )
     raw_terms = terms(one, progress(one))
-    assert raw_terms["completion"] == pytest.approx(-1.0 / 0.8 * np.log(110 / 10))
+    expected = np.log(1.5) + 10 * np.log((100 / 900 + 0.95) / 0.95)
+    assert raw_terms["completion"] == pytest.approx(-expected)
 
 
 def test_reward__weighted_sum_less_baseline():
@@ -221,7 +264,7 @@ def test_score__by_hand():
     assert got["rounds/ring"] == 2
     assert got["slowdown/burst"] == got["interference/burst"] == got["cct_us/burst"] == 0
     assert got["pfc_frames_per_s/episode"] == pytest.approx(150)
-    assert got["score"] == pytest.approx(0.75 * np.log(slowdown) + 0.25 * np.log10(1 + 5))
+    assert got["score"] == pytest.approx(0.75 * np.log(slowdown) + 0.1 * np.log10(1 + 5))
 
 
 def test_score__starving_after_good_rounds_is_not_hidden():

@@ -268,7 +268,7 @@ def test_override(file, override, place, value):
 
 def test_override__keeps_other_defaults_of_a_table(file):
     weights = load_scenario(file, overrides=["control.reward_weights.pfc=0"]).control.reward_weights
-    assert weights == {"completion": 1.0, "pfc": 0.0, "interference": 0.25}
+    assert weights == {"completion": 1.0, "pfc": 0.0, "interference": 0.1}
 
 
 def test_override__value_may_be_a_distribution_and_order_counts(file):

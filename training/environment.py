@@ -12,6 +12,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 from numpy.typing import NDArray
 
 from roce_gym.config import Scenario, validate_scenario
@@ -46,14 +47,7 @@ class EnvChoice:
             ConfigError: unknown id or scenario, or an override that is not acceptable.
         """
         kwargs = self._kwargs()
-        if layouts is not None:
-            kwargs["layouts"] = layouts
-        if self.env not in gymnasium.registry:
-            return RoceEnv(**kwargs)
-        made = gymnasium.make(self.env, disable_env_checker=True, **kwargs).unwrapped
-        if not isinstance(made, RoceEnv):
-            raise ConfigError(f"env: {self.env!r} is no environment of roce_gym; {_allowed()}")
-        return made
+        return RoceEnv(**kwargs) if layouts is None else RoceEnv(**kwargs | {"layouts": layouts})
 
     def scenario(self, seed: int) -> Scenario:
         """What the environment simulates with this seed."""
@@ -65,9 +59,11 @@ class EnvChoice:
     def _kwargs(self) -> dict[str, Any]:
         """Arguments of :class:`RoceEnv`."""
         if self.env in gymnasium.registry:
-            kwargs = dict(gymnasium.spec(self.env).kwargs)
+            spec = gymnasium.spec(self.env)
+            if not _is_roce_env(spec):
+                raise ConfigError(f"env: {self.env!r} is no environment of roce_gym; {_allowed()}")
+            kwargs: dict[str, Any] = {"scenario": "noisy_neighbor"} | dict(spec.kwargs)
             kwargs["overrides"] = (*kwargs.get("overrides", ()), *self.overrides)
-            kwargs.setdefault("scenario", "noisy_neighbor")
             return kwargs
         if _looks_like_id(self.env):
             raise ConfigError(f"env: {self.env!r} is unknown; {_allowed()}")
@@ -83,6 +79,12 @@ def default_action(env: RoceEnv) -> NDArray[np.float32]:
 def warm_up(choice: EnvChoice) -> None:
     """Compiles the simulator, if need be, before several processes would do so at once."""
     Fabric(choice.scenario(0)).advance(us=1.0)
+
+
+def _is_roce_env(spec: EnvSpec) -> bool:
+    entry = spec.entry_point
+    creator: Any = load_env_creator(entry) if isinstance(entry, str) else entry
+    return isinstance(creator, type) and issubclass(creator, RoceEnv)
 
 
 def _looks_like_id(text: str) -> bool:

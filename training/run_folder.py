@@ -74,7 +74,7 @@ class RunFolder:
             raise ConfigError(f"resume: {self.path} holds no training run ({CONFIG} is missing)")
         return load_args(self.path / CONFIG)
 
-    def list(self) -> list[Path]:
+    def all_checkpoints(self) -> list[Path]:
         """Its checkpoints, fewest steps first."""
         return list_checkpoints(self.checkpoints)
 
@@ -85,7 +85,7 @@ class RunFolder:
             CheckpointError: none is readable.
         """
         complaints: list[str] = []
-        for path in reversed(self.list()):
+        for path in reversed(self.all_checkpoints()):
             try:
                 checkpoint = read_checkpoint(path)
                 if checkpoint.state is not None:

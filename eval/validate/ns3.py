@@ -20,7 +20,7 @@ from roce_gym.errors import ConfigError
 REPORT = Path("runs/validate/ns3.json")
 SEEDS = 20
 _LOSSY_FACTOR = 2  # losses are few: it takes more seeds for a sharp mean
-_REPEATS = range(1, 11)
+_LEAST_REPEATS = 10
 
 
 class _Run(NamedTuple):
@@ -53,10 +53,11 @@ class _Group:
 
     def tasks(self) -> dict[_Run, Task]:
         """All runs that the comparison needs."""
-        case, default = self.case, self.case.with_default_rules()
+        case = self.case
         if not case.draws:
+            default = case.with_default_rules()
             return {_Run("none"): Task(case, 0), _Run("default"): Task(default, 0)}
-        runs = {_Run("own", seed): Task(default, seed) for seed in range(self.seeds)}
+        runs = {_Run("own", seed): Task(case, seed) for seed in range(self.seeds)}
         for seed in self._same_seeds():
             runs[_Run("same", seed)] = Task(case.with_draws_of(seed), 0)
         return runs
@@ -65,7 +66,8 @@ class _Group:
         """Seeds of the reference's generator to run with; its draws for losses are not known."""
         if self.case.loses_at_random:
             return []
-        return sorted({*_REPEATS, *(self._seed(variant) for variant in self.variants)})
+        repeats = range(1, _num_repeats(self.seeds) + 1)
+        return sorted({*repeats, *(self._seed(variant) for variant in self.variants)})
 
     def _seed(self, variant: str) -> int:
         return self.reference.parameters[variant].seed
@@ -135,7 +137,7 @@ def validate_ns3(folder: Path = TABLE, only: str = "", seeds: int = SEEDS, jobs:
     for group, ours in zip(groups, results, strict=True):
         rows += group.rows(ours)
         default_rows += group.default_rows(ours)
-    lines = heading(seeds, _LOSSY_FACTOR * seeds, len(_REPEATS)) + as_table(rows)
+    lines = heading(seeds, _LOSSY_FACTOR * seeds, _num_repeats(seeds)) + as_table(rows)
     print("\n".join([*lines, "", *default_rules(default_rows), "", *summary(rows)]))
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     REPORT.write_text(json.dumps(as_json(rows), indent=1) + "\n", encoding="utf-8")
@@ -152,6 +154,11 @@ def rewrite_table(folder: Path) -> None:
     references = read_references(folder)
     write_table(references, folder)
     print(f"{len(references)} scenarios written to {TABLE}")
+
+
+def _num_repeats(seeds: int) -> int:
+    """Seeds of the reference's generator: as many as of ours, but enough for a spread."""
+    return max(seeds, _LEAST_REPEATS)
 
 
 def _groups(references: list[Reference], seeds: int) -> list[_Group]:

@@ -27,16 +27,16 @@ def heading(seeds: int, lossy_seeds: int, repeats: int) -> list[str]:
         repeats: seeds of the reference that its spread is measured from.
     """
     return [
-        "Every run of the reference that this simulator can repeat, and how far we are from it:",
+        "Every run of the reference that this simulator can repeat, and how far we are from it.",
         "  no random numbers: one run each.",
         "  same draws: each run repeated with the reference's generator and its seed.",
-        f"  own draws: mean of {seeds} seeds of ours ({lossy_seeds} where packets are lost at random)"
-        " against the",
-        "    mean of the 1 to 3 that the reference has. An error up to the spread of the",
-        "    reference's seeds is allowed (highest - lowest, as a share of the mean). For this the",
-        f"    reference is continued: its generator with seeds 1 to {repeats}, run here, which the same",
-        "    draws show to be what it would give. Not so for random loss, where its draws are not",
-        "    known: there the spread is that of the seeds it has.",
+        f"  own draws: mean over {seeds} seeds of ours ({lossy_seeds} where packets are lost at",
+        "    random) against the mean over the 1 to 3 seeds that the reference has. An error up to",
+        "    the spread of the reference's seeds is allowed: highest - lowest, as a share of the",
+        "    mean. To measure it the reference is continued: its generator with seeds 1 to",
+        f"    {repeats}, run here, which by the comparison of same draws is what it would give.",
+        "    Its draws for losses are not known: there, the seeds it has.",
+        "  In all of these simultaneous events have the reference's order, times its precision.",
         "",
         f"  {'metric':<16} {'ours':>15} {'theirs':>15} {'error':>9} {'limit':>8} {'spread':>8}",
     ]

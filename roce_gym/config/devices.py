@@ -77,7 +77,7 @@ class NicConfig(Model):
         least = (self.ack_every - 1) * self.mtu_bytes + 1
         if 0 < self.window_bytes < least:
             raise ValueError(
-                f"window_bytes = {self.window_bytes} closes before an ACK is due; allowed: 0, or at "
-                f"least {least} with ack_every = {self.ack_every} and mtu_bytes = {self.mtu_bytes}"
+                f"window_bytes = {self.window_bytes} closes before an ACK is due; allowed: 0, or "
+                f"at least {least} with ack_every = {self.ack_every} and mtu_bytes = {self.mtu_bytes}"
             )
         return self

@@ -13,15 +13,19 @@ from roce_gym.config.tenants import Tenant
 from roce_gym.errors import ConfigError
 from roce_gym.faults import explain
 
+RewardTerm = Literal["completion", "pfc", "interference"]
+
+
+def _default_weights() -> dict[RewardTerm, float]:
+    return {"completion": 1.0, "pfc": 0.1, "interference": 0.1}
+
 
 class ControlConfig(Model):
     """How an agent drives the scenario."""
 
     interval_us: Annotated[float, Field(ge=10, le=1e6)] = 200.0
     horizon_us: Annotated[float, Field(ge=100, le=1e8)] = 18_000.0
-    reward_weights: dict[Literal["completion", "pfc", "interference"], NonNegative] = Field(
-        default_factory=lambda: {"completion": 1.0, "pfc": 0.1, "interference": 0.1}
-    )
+    reward_weights: dict[RewardTerm, NonNegative] = Field(default_factory=_default_weights)
 
 
 Word = Annotated[int, Field(ge=0, lt=2**32)]

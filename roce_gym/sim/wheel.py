@@ -14,8 +14,8 @@ For comparison with simulators that run events of one time in the order in which
 scheduled, ties can go by `State.event_order` instead (`SimulatorConfig.tie_order`).
 
 A bucket is 2^bucket_shift ps wide; the width is chosen so that a busy fabric has a few events in
-each (`assembly/events.py`) and has no influence on results. Far timers wait in a binary heap until their
-bucket becomes current.
+each (`assembly/events.py`) and has no influence on results. Far timers wait in a binary heap until
+their bucket becomes current.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def play(env, policy, seed):
 
 @pytest.mark.parametrize("spec", ["", "preset", "preset:", "presets:default", "random:1", "sb3:"])
 def test_unknown_policies_are_refused_with_those_allowed(spec):
-    with pytest.raises(ConfigError, match="allowed: .*default"):
+    with pytest.raises(ConfigError, match=r"allowed: .*default"):
         make_policy(spec)
 
 

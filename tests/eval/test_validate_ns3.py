@@ -5,11 +5,15 @@ from pathlib import Path
 import pytest
 
 from eval.validate.__main__ import main
-from eval.validate.ns3_compare import LIMITS, compare, judge, kind_of, seed_groups, summary
+from eval.validate.ns3_compare import Comparer, seed_groups
+from eval.validate.ns3_limits import LIMITS, kind_of
 from eval.validate.ns3_params import read_parameters
 from eval.validate.ns3_reference import TABLE, Results, read_reference, read_references, write_table
+from eval.validate.ns3_report import default_rules, summary
+from eval.validate.ns3_rng import initial_state, stream_of
 from eval.validate.ns3_run import simulate
 from eval.validate.ns3_scenario import build_case
+from roce_gym.config import SimulatorConfig
 from roce_gym.errors import ConfigError, TraceFileError
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "reference" / "ns3"
@@ -83,6 +87,15 @@ def results(**values):
     return Results(**(base | rest | values))
 
 
+def compare(kind, ours, theirs, repeats=()):
+    return Comparer("s", "v", "none", kind).compare(ours, theirs, repeats)
+
+
+def row_of(rows, metric):
+    (row,) = [row for row in rows if row.metric == metric]
+    return row
+
+
 # --------------------------------------------------------------------------- reading
 
 
@@ -131,6 +144,7 @@ def test_table__same_as_source(folder, tmp_path):
         ("params.json", "{", "is not JSON"),
         ("params.json", "[]", "must map variants"),
         ("params.json", '{"a": {"CC_MODE": 1}}', "a: ENABLE_QCN"),
+        ("params.json", json.dumps({"a": PARAMETERS | {"RNG_SEED": 0}}), "a: RNG_SEED"),
         ("topology.txt", "", "nodes switches links"),
     ],
 )
@@ -164,6 +178,24 @@ def test_build__from_parameters(folder):
     assert case.scenario.tenants[0].dcqcn.decrease_interval_us == 4  # fractions are cut off
     assert case.stop_ps == 10**9
     assert case.draws
+    assert not case.loses_at_random
+    assert case.scenario.simulator == SimulatorConfig(tie_order="scheduled", clock_ps=1000)
+
+
+def test_build__loss(folder):
+    write_parameters(folder, a={"ERROR_RATE_PER_LINK": 0.01, "ENABLE_QCN": 0})
+    case = build_case(read_reference(folder), "a")
+    assert case.loses_at_random
+    assert not case.marks_at_random
+    assert case.draws
+
+
+def test_case__draws_and_rules(folder):
+    case = build_case(read_reference(folder), "b")
+    simulator = case.with_draws_of(2).scenario.simulator
+    assert simulator.mrg32k3a_state == initial_state(2, stream_of(4))
+    assert (simulator.tie_order, simulator.clock_ps) == ("scheduled", 1000)
+    assert case.with_default_rules().scenario.simulator == SimulatorConfig()
 
 
 @pytest.mark.parametrize(
@@ -197,12 +229,13 @@ def test_build__thresholds_not_in_proportion(folder):
 @pytest.mark.parametrize(
     ("changes", "draws", "kind"),
     [
-        ({"CC_MODE": 0, "ENABLE_QCN": 0, "RES_PS": 1}, False, "exact"),
-        ({"CC_MODE": 0, "ENABLE_QCN": 0}, False, "rounded"),
-        ({"RES_PS": 1}, False, "marked"),
-        ({}, False, "random"),
-        ({"RES_PS": 1}, True, "random"),
-        ({"CC_MODE": 0, "ENABLE_QCN": 0, "RES_PS": 1}, True, "random"),  # loss
+        ({"CC_MODE": 0, "ENABLE_QCN": 0, "RES_PS": 1}, "none", "exact"),
+        ({"CC_MODE": 0, "ENABLE_QCN": 0}, "none", "rounded"),
+        ({"RES_PS": 1}, "none", "marked"),
+        ({}, "none", "repeated"),
+        ({"RES_PS": 1}, "same", "repeated"),
+        ({"RES_PS": 1}, "own", "random"),
+        ({"CC_MODE": 0, "ENABLE_QCN": 0, "RES_PS": 1}, "own", "random"),  # loss
     ],
 )
 def test_kind(folder, changes, draws, kind):
@@ -230,48 +263,59 @@ def test_kind(folder, changes, draws, kind):
         ("random", "max_fct_ns", 1000, 950, 949),
         ("random", "pause_frames", 1000, 1100, 1101),
         ("random", "pause_frames", 10, 15, 16),
+        ("repeated", "mean_fct_ns", 1000, 1030, 1031),
+        ("repeated", "max_fct_ns", 1000, 950, 949),
+        ("repeated", "pause_frames", 1000, 1100, 1101),
+        ("repeated", "max_queue_bytes", 1000, 1020, 1021),
+        ("repeated", "marked_packets", 1000, 970, 969),
     ],
 )
 def test_limit(kind, metric, theirs, passes, fails):
     limit = LIMITS[kind][metric]
-    assert judge("s", "v", metric, limit, passes, theirs).ok
-    assert not judge("s", "v", metric, limit, fails, theirs).ok
-
-
-def row_of(rows, metric):
-    (row,) = [row for row in rows if row.metric == metric]
-    return row
+    comparer = Comparer("s", "v", "none", kind)
+    assert comparer.judge(metric, limit, passes, theirs).ok
+    assert not comparer.judge(metric, limit, fails, theirs).ok
 
 
 def test_compare__spread_of_seeds_widens_limit():
     theirs = [results(mean_fct_ns=value) for value in (950, 1000, 1050)]
     ours = [results(mean_fct_ns=value) for value in (1080, 1100)]
-    row = row_of(compare("s", "v", "random", ours, theirs), "mean_fct_ns")
+    assert not row_of(compare("random", ours, theirs), "mean_fct_ns").ok
+    row = row_of(compare("random", ours, theirs, repeats=theirs), "mean_fct_ns")
     assert (row.ours, row.theirs) == (1090, 1000)
     assert row.error == pytest.approx(0.09)
     assert row.spread == row.limit == pytest.approx(0.1)
     assert row.ok
 
 
-def test_compare__single_run_borrows_spread():
-    relatives = [[results(max_fct_ns=1900), results(max_fct_ns=2100)]]
-    ours = [results(max_fct_ns=2180)]
-    assert not row_of(compare("s", "v", "random", ours, [results()]), "max_fct_ns").ok
-    assert row_of(compare("s", "v", "random", ours, [results()], relatives), "max_fct_ns").ok
-    assert not row_of(compare("s", "v", "marked", ours, [results()], relatives), "max_fct_ns").ok
+def test_compare__small_spread_leaves_limit():
+    row = row_of(compare("random", [results()], [results()], [results()] * 2), "max_fct_ns")
+    assert (row.spread, row.limit) == (0, 0.05)
 
 
 def test_compare__flow_that_hangs():
-    rows = compare("s", "v", "exact", [results(flows_done=1)], [results()])
+    rows = compare(
+        "exact", [results(flows_done=1)], [results()], [results(), results(flows_done=1)]
+    )
     assert [row.metric for row in rows if not row.ok] == ["flows_done"]
     assert "flows_done" in "\n".join(summary(rows))
 
 
 def test_compare__goodput_where_cut_off():
     theirs = results(flows_done=0, mean_fct_ns=0, max_fct_ns=0, goodput_gbps=20)
-    rows = compare("s", "v", "marked", [replace(theirs, goodput_gbps=20.5)], [theirs])
+    rows = compare("marked", [replace(theirs, goodput_gbps=20.5)], [theirs])
     assert [row.metric for row in rows] == ["flows_done", "goodput_gbps", "marked_packets"]
     assert [row.ok for row in rows] == [True, False, True]
+
+
+def test_default_rules__mean_and_largest_error():
+    rows = compare("exact", [results(mean_fct_ns=1010)], [results()])
+    rows += compare("exact", [results(mean_fct_ns=970)], [results()])
+    (line,) = [line for line in default_rules(rows) if "mean_fct_ns" in line]
+    assert "2 runs" in line
+    assert "2.000%" in line
+    assert "3.00%" in line
+    assert "970.0 for 1,000.0" in line
 
 
 def test_seed_groups(folder):
@@ -296,8 +340,16 @@ def test_run__incast_with_pfc_only():
     theirs = reference.results["pfconly_ps"]
     assert ours.max_queue_bytes == theirs.max_queue_bytes == 8_416_488
     assert ours.pause_frames == theirs.pause_frames == 232
-    rows = compare("s", "v", "exact", [ours], [theirs])
-    assert all(row.ok for row in rows)
+    assert all(row.ok for row in compare("exact", [ours], [theirs]))
+
+
+@needs_table
+def test_run__same_draws():
+    reference = read_reference(TABLE / "S2_incast_02")
+    case = build_case(reference, "dcqcn").with_draws_of(reference.parameters["dcqcn"].seed)
+    ours = simulate(case, seed=0)
+    assert ours == reference.results["dcqcn"]
+    assert (ours.mean_fct_ns, ours.marked_packets) == (628_715, 42)
 
 
 @needs_shared
@@ -317,7 +369,18 @@ def test_main__exit_codes(tmp_path, monkeypatch, capsys):
     assert "are within their limits, 0 are not" in capsys.readouterr().out
     rows = json.loads(Path("runs/validate/ns3.json").read_text())
     assert set(rows[0]) == {
-        *("scenario", "variant", "metric", "ours", "theirs", "error", "limit", "spread", "ok")
+        *(
+            "scenario",
+            "variant",
+            "draws",
+            "metric",
+            "ours",
+            "theirs",
+            "error",
+            "limit",
+            "spread",
+            "ok",
+        )
     }
     assert main(["ns3", "--reference", "none"]) == 2
     assert "none: is not a folder" in capsys.readouterr().err
@@ -328,3 +391,15 @@ def test_main__out_of_limits(folder, tmp_path, monkeypatch, capsys):
     arguments = ["--jobs", "1", "--seeds", "1", "ns3", "--reference", str(folder.parent)]
     assert main(arguments) == 1  # the invented figures are far off
     assert "FAILED" in capsys.readouterr().out
+    rows = json.loads(Path("runs/validate/ns3.json").read_text())
+    compared = {(row["variant"], row["draws"]) for row in rows}
+    assert compared == {("a", "same"), ("b", "same"), ("a", "own")}
+
+
+def test_main__draws_for_losses_are_unknown(folder, tmp_path, monkeypatch, capsys):
+    write_parameters(folder, a={"ERROR_RATE_PER_LINK": 0.01}, b={"CC_MODE": 0, "ENABLE_QCN": 0})
+    monkeypatch.chdir(tmp_path)
+    main(["--jobs", "1", "--seeds", "1", "ns3", "--reference", str(folder.parent)])
+    rows = json.loads(Path("runs/validate/ns3.json").read_text())
+    assert {(row["variant"], row["draws"]) for row in rows} == {("a", "own"), ("b", "none")}
+    assert "under the default rules" in capsys.readouterr().out

@@ -48,7 +48,7 @@ def test_values_that_are_not_acceptable_are_named_with_their_file(tmp_path, text
 
 
 def test_missing_configurations_are_answered_with_the_packaged_ones():
-    with pytest.raises(ConfigError, match="nowhere: .*noisy_neighbor"):
+    with pytest.raises(ConfigError, match=r"nowhere: .*noisy_neighbor"):
         load_args("nowhere")
 
 
@@ -85,7 +85,7 @@ def test_a_run_keeps_its_configuration(tmp_path):
 
 def test_unknown_environments_are_answered_with_those_allowed():
     for name in ("RoCE/Noise-v0", "CartPole-v1", "nowhere"):
-        with pytest.raises(ConfigError, match="noisy_neighbor|NoisyNeighbor"):
+        with pytest.raises(ConfigError, match=r"noisy_neighbor|NoisyNeighbor"):
             EnvChoice(name).make()
 
 

@@ -21,7 +21,7 @@ from training.ppo import train
 from training.run_folder import RunFolder
 
 ROOT = Path(__file__).parents[2]
-STEPS = 2_000
+STEPS = 600
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def options(scenario, **more):
         "total_steps": STEPS,
         "num_envs": 2,
         "parallel": False,
-        "checkpoint_every": 100,
+        "checkpoint_every": 20,
         "n_steps": 10,
         "batch_size": 20,
         "n_epochs": 2,
@@ -75,7 +75,7 @@ def wait_for_checkpoints(process, run_dir, count):
 
 
 def steps_of(run_dir):
-    return [read_checkpoint(path).about["steps"] for path in RunFolder(run_dir).list()]
+    return [read_checkpoint(path).about["steps"] for path in RunFolder(run_dir).all_checkpoints()]
 
 
 def weights_of(run_dir):
@@ -92,7 +92,7 @@ def whole(scenario, tmp_path_factory):
 
 
 def test_a_run_leaves_checkpoints_configuration_and_curves(whole):
-    assert steps_of(whole) == list(range(0, STEPS + 1, 100))
+    assert steps_of(whole) == list(range(0, STEPS + 1, 20))
     assert yaml.safe_load((whole / "config.yaml").read_text())["layouts"] == 4
     assert list((whole / "tensorboard").iterdir())
 
@@ -104,13 +104,13 @@ def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(scenario, whol
     process.kill()
     finish(process)
     before = steps_of(run_dir)
-    assert 300 <= before[-1] < STEPS
+    assert 60 <= before[-1] < STEPS
     (run_dir / "checkpoints" / ".step_0000009999.zip.1.tmp").write_bytes(b"unfinished")
 
     code, output = finish(launch("--resume", str(run_dir)))
     assert code == 0, output
     assert f"going on from {RunFolder(run_dir).checkpoint_path(before[-1])}" in output
-    assert steps_of(run_dir) == list(range(0, STEPS + 1, 100))
+    assert steps_of(run_dir) == list(range(0, STEPS + 1, 20))
     assert not list(run_dir.rglob("*.tmp"))
     assert (weights_of(run_dir) == weights_of(whole)).all()
 
@@ -144,7 +144,14 @@ def test_normalisation_is_kept_and_the_time_limit_ends_a_run(scenario, tmp_path)
     assert train(args, tmp_path / "run") == "time limit"
     assert steps_of(tmp_path / "run") == [0]
     args = check_args(
-        options(scenario, normalize_observations=True, normalize_reward=True, total_steps=60), ""
+        options(
+            scenario,
+            normalize_observations=True,
+            normalize_reward=True,
+            total_steps=60,
+            checkpoint_every=100,
+        ),
+        "",
     )
     assert train(args, tmp_path / "run", resume=True) == ""
     assert steps_of(tmp_path / "run") == [0, 60]
@@ -174,14 +181,14 @@ def test_nothing_is_overwritten_unless_told(scenario, whole, tmp_path):
 
 def test_a_damaged_newest_checkpoint_is_left_out_with_a_warning(scenario, tmp_path, capsys):
     run_dir = tmp_path / "run"
-    args = check_args(options(scenario, total_steps=200), "")
+    args = check_args(options(scenario, total_steps=200, checkpoint_every=100), "")
     train(args, run_dir)
-    newest = RunFolder(run_dir).list()[-1]
+    newest = RunFolder(run_dir).all_checkpoints()[-1]
     os.truncate(newest, 100)
     assert train(args, run_dir, resume=True) == ""
     assert f"warning: left out: {newest}: is damaged" in capsys.readouterr().err
     assert steps_of(run_dir) == [0, 100, 200]
-    for path in RunFolder(run_dir).list():
+    for path in RunFolder(run_dir).all_checkpoints():
         path.write_bytes(b"")
     with pytest.raises(CheckpointError, match="no checkpoint to go on from"):
         train(args, run_dir, resume=True)
