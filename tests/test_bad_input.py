@@ -83,7 +83,7 @@ def test_the_good_scenario_is_good(tmp_path, capsys):
             ["headroom_bytes", "20000000 bytes", "switch.buffer_bytes = 16777216"],
         ),
         ({"classes__0__headroom_bytes": -5}, ["classes.roce.headroom_bytes", "-5", "or 'auto'"]),
-        ({"nic": {"window_bytes": 5_000}}, ["nic", "window_bytes = 5000", "at least 61441"]),
+        ({"nic": {"window_bytes": 5_000}}, ["nic", "window_bytes = 5000", "at least 61441 with"]),
         ({"classes__0__priority": 8}, ["classes.roce.priority", "8", "less than 8"]),
         (
             {"classes__0__buffer": {"reserved_bytes": 5_000_000}},

@@ -81,7 +81,7 @@ class _Group:
         if repeats:
             for variant in self.variants:
                 same = ours[_Run("same", self._seed(variant))]
-                rows += self._rows("same", [variant], [same])
+                rows += self._rows("same", [variant], [same], repeats)
         own = [result for run, result in ours.items() if run.rules == "own"]
         return rows + self._rows("own", self.variants, own, repeats)
 

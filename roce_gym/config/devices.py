@@ -78,6 +78,7 @@ class NicConfig(Model):
         if 0 < self.window_bytes < least:
             raise ValueError(
                 f"window_bytes = {self.window_bytes} closes before an ACK is due; allowed: 0, or "
-                f"at least {least} with ack_every = {self.ack_every} and mtu_bytes = {self.mtu_bytes}"
+                f"at least {least} with ack_every = {self.ack_every}, "
+                f"mtu_bytes = {self.mtu_bytes}"
             )
         return self
