@@ -25,8 +25,14 @@ _YARDSTICK_EVENTS = 100_000
 _START = """
 from roce_gym.config import validate_scenario
 from roce_gym.fabric import Fabric
-Fabric(validate_scenario({"name": "start", "topology": {"kind": "star", "hosts": 2}, "tenants": [
-    {"name": "t", "hosts": [0, 1], "jobs": [{"kind": "all_to_all", "bytes": 4096}]}]})).advance(us=1)
+
+job = {"kind": "all_to_all", "bytes": 4096}
+scenario = {
+    "name": "start",
+    "topology": {"kind": "star", "hosts": 2},
+    "tenants": [{"name": "pair", "hosts": [0, 1], "jobs": [job]}],
+}
+Fabric(validate_scenario(scenario)).advance(us=1)
 """
 
 
