@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agents.checkpoint import find_checkpoint
+from agents.checkpoint import find_checkpoint, read_checkpoint
 from agents.files import write_whole
 from eval.evaluate import Evaluation, evaluate
 from eval.plots import draw_all
@@ -79,10 +79,12 @@ def run(size: Size, out: Path, jobs: int = 2) -> Summary:
     from training.ppo import train  # imports PyTorch, which takes seconds
 
     _say("1/3 training an agent")
-    stopped = train(size.args, out / "training")
+    if train(size.args, out / "training") == "interrupted":
+        raise KeyboardInterrupt
     trained = time.monotonic()
     model = out / "model.zip"
     shutil.copyfile(find_checkpoint(out / "training"), model)
+    steps = int(read_checkpoint(model).about["steps"])
 
     agent = f"sb3:{model}"
     evaluation = _evaluation(size, out, agent)
@@ -97,7 +99,7 @@ def run(size: Size, out: Path, jobs: int = 2) -> Summary:
     draw_all(evaluation.out)
     for picture in ("scores.png", "timeline.png"):
         shutil.copyfile(evaluation.out / picture, out / picture)
-    page = _page(size, summary, agent, stopped, trained - begun, time.monotonic() - trained)
+    page = _page(size, summary, agent, steps, trained - begun, time.monotonic() - trained)
     write_whole(out / "summary.md", page.encode())
     print(f"\n{as_text(summary)}")
     print("\n".join(verdict(summary, agent)))
@@ -128,12 +130,13 @@ def clear(out: Path) -> None:
 
 
 def _page(
-    size: Size, summary: Summary, agent: str, stopped: str, training_s: float, rest_s: float
+    size: Size, summary: Summary, agent: str, steps: int, training_s: float, rest_s: float
 ) -> str:
     """The page that tells what was done and what came out."""
     args = size.args
-    steps = args.whole_steps
-    length = f"{steps:,} steps" if not stopped else f"at most {steps:,} steps ({stopped})"
+    length = f"{steps:,} steps"
+    if steps < args.whole_steps:
+        length += f" (of {args.whole_steps:,}: the time limit was reached)"
     lines = [
         "# Demo",
         "",

@@ -59,11 +59,12 @@ def plot_timeline(records: Sequence[Record], path: Path) -> None:
             draw(axes, record)
             axes.grid(alpha=0.3)
             axes.margins(x=0.01)
-            axes.set_ylim(bottom=0)
             axes.xaxis.set_major_locator(MaxNLocator(5))
             if column:
                 axes.set_ylabel("")
         grid[-1, column].set_xlabel("simulated time [ms]")
+    for row in grid:  # when all is drawn: fixing one end stops the scaling of the whole row
+        row[0].set_ylim(bottom=0)
     _add_legend(figure, records[0])
     figure.suptitle(f"Seed {records[0].seed}: the same work under different settings", fontsize=13)
     _save(figure, path)
@@ -146,7 +147,7 @@ def _add_legend(figure: Figure, record: Record) -> None:
 
 def _short(policy: str) -> str:
     if policy.startswith("sb3:"):
-        return f"agent ({Path(policy[4:]).name})"
+        return f"agent ({'/'.join(Path(policy[4:]).parts[-2:])})"
     return policy.removeprefix("preset:") + (" (preset)" if policy.startswith("preset:") else "")
 
 

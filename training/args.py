@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -177,8 +176,3 @@ def dump_args(args: Args) -> str:
         for name, value in asdict(args).items()
     }
     return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
-
-
-def is_terminal() -> bool:
-    """Whether progress can be drawn over itself."""
-    return sys.stdout.isatty() and sys.stderr.isatty()

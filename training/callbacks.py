@@ -140,6 +140,12 @@ class Bar(ProgressBarCallback):
         self.pbar.set_description(recent(self.model.ep_info_buffer).strip() or None)
 
 
+def make_progress(total_steps: int) -> BaseCallback:
+    """A bar on a terminal, else lines."""
+    is_terminal = sys.stdout.isatty() and sys.stderr.isatty()
+    return Bar() if is_terminal else Lines(total_steps)
+
+
 def recent(episodes: object) -> str:
     """Mean return and score of the last episodes, for a line of progress."""
     reward, score = mean_of_episodes(episodes, "r"), mean_of_episodes(episodes, "score")

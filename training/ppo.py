@@ -9,7 +9,6 @@ What is in a run's folder: `training.run_folder`. Curves: `tensorboard --logdir 
 
 from __future__ import annotations
 
-import functools
 import sys
 import time
 from collections.abc import Sequence
@@ -18,13 +17,14 @@ from typing import Any
 
 import torch
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.callbacks import CallbackList
 from stable_baselines3.common.logger import configure
+from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from roce_gym.errors import RoceGymError
-from training.args import Args, check_environment, is_terminal
-from training.callbacks import Bar, Checkpoints, Curves, Lines, Stop
+from training.args import Args, check_environment
+from training.callbacks import Checkpoints, Curves, Stop, make_progress
 from training.command import Command, parse
 from training.environment import default_action, warm_up
 from training.run_folder import RunFolder
@@ -67,10 +67,12 @@ def train(args: Args, run_dir: Path, resume: bool = False, overwrite: bool = Fal
     """
     folder = RunFolder(run_dir)
     check_environment(args)
-    if resume:
+    if not resume:
+        folder.check_new(overwrite)
+    elif folder.all_checkpoints():
         folder.newest()
     else:
-        folder.check_new(overwrite)
+        resume = False  # stopped before the first checkpoint
     torch.set_num_threads(1)  # small networks: more threads only get in each other's way
     warm_up(args.choice)
     if resume:
@@ -99,7 +101,7 @@ def _new(args: Args, env: VecEnv) -> PPO:
     model = PPO(
         "MlpPolicy",
         env,
-        learning_rate=functools.partial(_falling, rate) if args.decay_learning_rate else rate,
+        learning_rate=LinearSchedule(rate, 0.0, 1.0) if args.decay_learning_rate else rate,
         n_steps=args.n_steps,
         batch_size=args.batch_size,
         n_epochs=args.n_epochs,
@@ -120,10 +122,6 @@ def _new(args: Args, env: VecEnv) -> PPO:
     if args.start_at_default:
         _start_at_default(model, args)
     return model
-
-
-def _falling(start: float, remaining: float) -> float:
-    return start * remaining
 
 
 def _start_at_default(model: PPO, args: Args) -> None:
@@ -149,7 +147,6 @@ def _resumed(env: VecEnv, folder: RunFolder) -> PPO:
 def _learn(model: PPO, args: Args, folder: RunFolder) -> str:
     stop = Stop(args.max_minutes)
     checkpoints = Checkpoints(args, folder, stop)
-    progress: BaseCallback = Bar() if is_terminal() else Lines(args.whole_steps)
     model.set_logger(configure(str(folder.curves), ["tensorboard"]))
     begun = time.monotonic()
     first = model.num_timesteps
@@ -163,7 +160,7 @@ def _learn(model: PPO, args: Args, folder: RunFolder) -> str:
     with stop.on_interrupt():
         model.learn(
             args.whole_steps - first,
-            callback=CallbackList([checkpoints, Curves(), progress]),
+            callback=CallbackList([checkpoints, Curves(), make_progress(args.whole_steps)]),
             reset_num_timesteps=False,
         )
     if not stop.reason:

@@ -194,6 +194,13 @@ def test_a_damaged_newest_checkpoint_is_left_out_with_a_warning(scenario, tmp_pa
         train(args, run_dir, resume=True)
 
 
+def test_a_run_stopped_before_its_first_checkpoint_begins_again(scenario, tmp_path):
+    args = check_args(options(scenario, total_steps=20), "")
+    RunFolder(tmp_path / "run").begin(args)
+    train(args, tmp_path / "run", resume=True)
+    assert steps_of(tmp_path / "run") == [0, 20]
+
+
 def test_faults_are_found_before_anything_runs(scenario, tmp_path):
     code, output = finish(
         launch("--env", str(scenario), "--overrides", "nothing.here=1", "--run-dir", str(tmp_path))
