@@ -8,7 +8,7 @@ from numpy import int64
 
 from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.collective import on_job_timer, on_member_timer, start_jobs
-from roce_gym.sim.handle import state_of
+from roce_gym.sim.handle import prefetch, state_of
 from roce_gym.sim.jit import entry, helper, rare, source_hash
 from roce_gym.sim.nic import after_send, more_to_send, next_from_host
 from roce_gym.sim.pool import free_packet
@@ -52,7 +52,7 @@ def _on_arrival(s, link, now):
     if following != NONE:
         if s.params[0]["scheduled_order"] == 1:
             s.event_order[link] = s.packet_order[following]
-        schedule(s, link, s.packet[following]["stamp"])
+        schedule(s, link, packet["stamp"])
     if packet["kind"] >= PAUSE:
         return hear_pfc(s, link, p, now)
     if wire["loss"] > 0.0 and _is_lost(s, link):
@@ -111,6 +111,17 @@ def _on_timer(s, timer, now):
         on_member_timer(s, timer - params["num_qps"], now)
     else:
         on_job_timer(s, timer - params["num_qps"] - params["num_members"], now)
+
+
+@helper
+def _prefetch_next(s, cursor):
+    """Has the packet of the next arrival of this bucket fetched while this event is handled."""
+    if cursor < s.current.size:
+        slot = s.current[cursor] & SLOT_MASK
+        if slot < s.params[0]["num_links"]:
+            p = int64(s.link[slot]["flight_head"])
+            if p != NONE:
+                prefetch(s.packet, p)
 
 
 @helper
@@ -191,6 +202,7 @@ def _make_run(_key: int) -> Any:
             if status != OK:
                 break
             core["cursor"] += 1
+            _prefetch_next(s, core["cursor"])
             slot = key & SLOT_MASK
             if s.event_ps[slot] != now:  # cancelled
                 continue

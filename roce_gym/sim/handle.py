@@ -167,11 +167,28 @@ def _set(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
+@intrinsic
+def _prefetch_element(_typing: Any, column: Any, index: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = builder.bitcast(_element(context, builder, signature, args), cgutils.voidptr_t)
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(function, [pointer, word(1), word(3), word(1)])  # to write, keep, data
+        return context.get_dummy_value()
+
+    return types.none(column, index), codegen
+
+
 if numba.config.DISABLE_JIT:
+
+    def prefetch(column: Any, index: Any) -> None:
+        """Nothing: a hint to the processor."""
 
     def state_of(state: Any) -> Any:
         """The State itself."""
         return state
 
 else:
+    prefetch = _prefetch_element
     state_of = _state_of_table

@@ -49,13 +49,14 @@ def transmit(s, link, p, now):
     wire["free_ps"] = free_ps
     if s.params[0]["scheduled_order"] == 1:
         _take_places(s, link, p)
-    packet["stamp"] = arrival_ps
     packet["next"] = NONE
     if wire["flight_head"] == NONE:
         wire["flight_head"] = p
         schedule(s, link, arrival_ps)
     else:
-        s.packet[wire["flight_tail"]]["next"] = p
+        last = s.packet[wire["flight_tail"]]
+        last["next"] = p
+        last["stamp"] = arrival_ps
     wire["flight_tail"] = p
 
 

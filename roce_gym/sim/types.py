@@ -52,7 +52,7 @@ STREAM_ECN, STREAM_LOSS, STREAM_COMPUTE = _numbers(*range(3))
 
 PACKET = np.dtype(
     [
-        ("stamp", np.int64),  # on a link: arrival time, ps; in a switch queue: input link
+        ("stamp", np.int64),  # on a link: when the packet behind it arrives; in a queue: input link
         ("seq", np.int64),  # data: first byte's offset in the QP's stream; ACK, NACK: next expected
         ("qp", np.int32),
         ("next", np.int32),  # packet behind this one in its FIFO, or in the free list

@@ -23,6 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numpy import int64
 
+from roce_gym.sim.handle import prefetch
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.types import FOREVER, NONE
 
@@ -199,10 +200,13 @@ def open_bucket(s, core, start_ps):
     cursor = end
     index = (start_ps >> core["bucket_shift"]) & (s.bucket_head.size - 1)
     slot = int64(s.bucket_head[index])
+    num_links = s.params[0]["num_links"]
     if slot != NONE:
         while slot != NONE:
             cursor -= 1
             s.current[cursor] = ((s.event_ps[slot] - start_ps) << KEY_SHIFT) | slot
+            if slot < num_links:
+                prefetch(s.link, slot)
             slot = int64(s.event_next[slot])
         s.bucket_head[index] = NONE
         _clear_bit(s, index)

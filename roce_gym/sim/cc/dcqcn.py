@@ -53,27 +53,39 @@ def _start(state, sender, params, now):
 @rare
 def run_timers(state, sender, params, line_bps, until_ps):
     """Works off the timers due up to and including `until_ps`: alpha, increase, cut at a tie."""
-    g, cap = params["g"], params["alpha_cap"]
     due_ps = sender["cc_due_ps"]
     while due_ps <= until_ps:
-        if state["alpha_due_ps"] == due_ps:
-            alpha = (1.0 - g) * state["alpha"]
-            if state["alpha_cnp"] == 1:
-                alpha += g
-                state["alpha_cnp"] = 0
-            state["alpha"] = min(alpha, cap)
-            state["alpha_due_ps"] = due_ps + params["alpha_interval_ps"]
-        elif state["increase_due_ps"] == due_ps:
+        others_ps = min(state["increase_due_ps"], state["cut_due_ps"])
+        if state["alpha_due_ps"] <= others_ps:
+            _update_alpha(state, params, min(others_ps, until_ps))
+        elif state["increase_due_ps"] == others_ps:
             _increase(state, sender, params, line_bps)
             state["time_stage"] += 1
-            state["increase_due_ps"] = due_ps + params["increase_timer_ps"]
+            state["increase_due_ps"] = others_ps + params["increase_timer_ps"]
         else:
             if state["cut_cnp"] == 1:
                 _cut(state, sender, params, line_bps)
-                state["increase_due_ps"] = due_ps + params["increase_timer_ps"]
-            state["cut_due_ps"] = due_ps + params["decrease_interval_ps"]
+                state["increase_due_ps"] = others_ps + params["increase_timer_ps"]
+            state["cut_due_ps"] = others_ps + params["decrease_interval_ps"]
         due_ps = min(state["alpha_due_ps"], state["increase_due_ps"], state["cut_due_ps"])
     sender["cc_due_ps"] = due_ps
+
+
+@helper
+def _update_alpha(state, params, until_ps):
+    """All updates of alpha due up to and including `until_ps`; a CNP counts in the first."""
+    kept = 1.0 - params["g"]
+    alpha = state["alpha"]
+    due_ps = state["alpha_due_ps"]
+    if state["alpha_cnp"] == 1:
+        alpha = min(kept * alpha + params["g"], params["alpha_cap"])
+        state["alpha_cnp"] = 0
+        due_ps += params["alpha_interval_ps"]
+    while due_ps <= until_ps:
+        alpha = min(kept * alpha, params["alpha_cap"])
+        due_ps += params["alpha_interval_ps"]
+    state["alpha"] = alpha
+    state["alpha_due_ps"] = due_ps
 
 
 @helper
@@ -119,9 +131,11 @@ def _increase(state, sender, params, line_bps):
 @helper
 def count_bytes(s, qp, size):
     """Byte counter: an increase each `byte_counter` bytes sent after a cut."""
-    state = s.dcqcn[qp]
     params = s.dcqcn_params[s.qp[qp]["tenant"]]
-    if state["was_cut"] == 0 or params["byte_counter"] == 0:
+    if params["byte_counter"] == 0:
+        return
+    state = s.dcqcn[qp]
+    if state["was_cut"] == 0:
         return
     sent = state["bytes"] + size
     while sent >= params["byte_counter"]:
