@@ -8,6 +8,9 @@ from eval.report import interval
 from eval.statistics import LEVEL, Estimate
 from eval.summary import Summary
 
+NOTICEABLE = 0.05
+"""Share by which a tenant has to be slower to be named."""
+
 
 def verdict(summary: Summary, agent: str) -> list[str]:
     """Sentences about an agent and every preset that was evaluated.
@@ -29,11 +32,22 @@ def verdict(summary: Summary, agent: str) -> list[str]:
     lines = [head]
     lines += [f"No difference shown to {_list(open_, differences)}."] if open_ else []
     lines += [f"Worse than {_list(better, differences)}."] if better else []
+    lines.append(_by_tenant(summary, agent, best))
     lines.append(
         f"In brackets: {LEVEL:.0%} bootstrap interval over {len(summary.seeds)} seeds the agent "
         "was not trained on; one training run, so other training seeds may do better or worse."
     )
     return lines
+
+
+def _by_tenant(summary: Summary, agent: str, preset: str) -> str:
+    """Who gains and who pays: a score can be bought at a tenant's expense."""
+    rows = {row.policy: row for row in summary.rows}
+    pairs = list(zip(summary.tenants, rows[preset].slowdown, rows[agent].slowdown, strict=True))
+    changes = ", ".join(f"{name} {before:.2f} → {after:.2f}" for name, before, after in pairs)
+    text = f"Slowdown of each tenant, from {preset} to the agent: {changes}."
+    payers = [name for name, before, after in pairs if after > (1.0 + NOTICEABLE) * before]
+    return text + (f" So {' and '.join(payers)} paid for it." if payers else "")
 
 
 def is_below_zero(estimate: Estimate) -> bool:

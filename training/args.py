@@ -75,7 +75,7 @@ class Args:
     """stop passing over a rollout when the policy has moved this far; 0: never"""
     hidden_sizes: tuple[Count, ...] = (64, 64)
     """layers of policy and value networks"""
-    log_std_init: Finite = -1.0
+    log_std_init: Finite = -0.5
     """logarithm of the exploration noise at the start; actions lie in [-1, 1]"""
     start_at_default: bool = True
     """begin with a policy that turns nothing: the scenario's default settings"""

@@ -153,6 +153,16 @@ def test_the_verdict_claims_no_more_than_intervals_allow():
     assert "(0 of 2)" in verdict(summarize(make_records(one_seed)), "sb3:runs/a")[0]
 
 
+def test_the_verdict_names_who_pays():
+    records = make_records({"preset:default": {1: 0.5, 2: 0.6}})
+    for seed in (1, 2):
+        records.append(make_record("sb3:a", seed, 0.2, slowdowns=(1.0, 4.0)))
+    lines = verdict(summarize(records), "sb3:a")
+    assert "ring 1.20 → 1.00, burst 1.50 → 4.00. So burst paid for it." in " ".join(lines)
+    lines = verdict(summarize(make_records(SCORES)), "sb3:runs/a")
+    assert "paid for it" not in " ".join(lines)
+
+
 def test_pictures_are_drawn_for_the_policies_worth_a_column(tmp_path):
     records = make_records(SCORES | {"random": dict.fromkeys(range(1, 5), 0.9)})
     summary = summarize(records)
