@@ -58,8 +58,9 @@ def quick_size() -> Size:
     short = replace(
         args,
         overrides=(*args.overrides, *_QUICK_OVERRIDES),
+        num_envs=2,
         n_steps=20,
-        batch_size=20 * args.num_envs // 2,
+        batch_size=20,
         total_steps=2_400,
         layouts=8,
         checkpoint_every=1_200,

@@ -169,6 +169,6 @@ def _adopt(state: t.State, qps: NDArray[np.intp], config: DcqcnConfig) -> None:
     for field in ("alpha_due_ps", "cut_due_ps", "increase_due_ps"):
         state.dcqcn[field][restart] = t.FOREVER
     state.sender["cc_due_ps"][restart] = t.FOREVER
-    for field in ("started", "was_cut", "time_stage", "byte_stage", "bytes"):
+    for field in ("started", "was_cut", "time_stage", "byte_stage", "bytes", "owed"):
         state.dcqcn[field][restart] = 0
     state.dcqcn["alpha"][restart] = min(config.initial_alpha, config.alpha_cap)

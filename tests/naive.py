@@ -242,6 +242,7 @@ class Qp:
         self.messages: deque[Message] = deque()  # not wholly acknowledged
         self.posted = self.snd_nxt = self.snd_una = 0
         self.next_send = 0
+        self.owed = 0  # bit x 10^-12 to wait for from next_send on
         self.timer_running = False
         self.last_progress = 0
         self.retries = 0
@@ -589,7 +590,10 @@ class NaiveSimulator:
         """New settings from now on."""
         self.settings = settings
         for qp in self.qps:
-            qp.cc.adopt(self._dcqcn(qp.plan.tenant))
+            config = self._dcqcn(qp.plan.tenant)
+            if config.enabled != qp.cc.config.enabled:
+                qp.owed = 0
+            qp.cc.adopt(config)
         for switch in self.switches.values():
             switch.shared = sum(self._used(i) for i in switch.inputs)
 
@@ -851,14 +855,18 @@ class NaiveSimulator:
             ready.discard(qp.id)
             host.paced.discard(qp.id)
         if qp.sendable and qp.id not in ready and qp.id not in host.paced:
-            due = qp.next_send <= max(t, host.link.free)
+            due = qp.next_send <= max(t, host.link.free) and not qp.owed
             (ready if due else host.paced).add(qp.id)
 
     def _serve_host(self, host: Host, t: int) -> None:
         link = host.link
-        for ident in [i for i in host.paced if self.qps[i].next_send <= t]:
-            host.paced.discard(ident)
-            host.ready[self.qps[ident].cls].add(ident)
+        for qp in [self.qps[i] for i in host.paced]:
+            while qp.owed and qp.next_send <= t:
+                qp.cc.advance(t, inclusive=True)
+                self._pace(qp, qp.next_send, qp.owed)
+            if qp.next_send <= t:
+                host.paced.discard(qp.id)
+                host.ready[qp.cls].add(qp.id)
 
         def waiting() -> list[int]:
             return [c for c in range(len(self.classes)) if link.queues[c] or host.ready[c]]
@@ -904,12 +912,12 @@ class NaiveSimulator:
             last=qp.snd_nxt + payload == message.end,
         )
         self._transmit(link, packet, t)
-        qp.next_send = link.free
+        qp.next_send, qp.owed = link.free, 0
         if controlled:
             qp.cc.advance(t, inclusive=True)
             if qp.cc.rate < link.rate:
                 bits = (packet.size + nic.interframe_gap_bytes) * 8
-                qp.next_send = t + bits * PS_PER_S // qp.cc.rate
+                self._pace(qp, t, bits * PS_PER_S)
             qp.cc.on_sent(packet.size)
         if qp.snd_nxt == qp.snd_una:
             qp.last_progress = t  # bytes are outstanding again
@@ -917,6 +925,15 @@ class NaiveSimulator:
         if not qp.timer_running and nic.retransmit_timeout_us > 0:
             self.set_qp_timer(qp, t + us_to_ps(nic.retransmit_timeout_us))
         self._refresh(qp, t, has_sent=True)
+
+    def _pace(self, qp: Qp, t: int, owed: int) -> None:
+        """Waits for `owed` (bit x 10^-12) from `t` on, at most to the next increase of the rate."""
+        due = t + owed // qp.cc.rate
+        increase = qp.cc.timers.get("increase")
+        if increase is not None and increase < due:
+            qp.next_send, qp.owed = increase, owed - qp.cc.rate * (increase - t)
+        else:
+            qp.next_send, qp.owed = due, 0
 
     def _on_retransmission_timer(self, qp: Qp, t: int) -> None:
         rto = us_to_ps(self.nic.retransmit_timeout_us)

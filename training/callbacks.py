@@ -63,12 +63,17 @@ class Stop:
 
 
 class Checkpoints(BaseCallback):
-    """Writes checkpoints between rollouts, when all that was collected is learned."""
+    """Writes checkpoints between rollouts, when all that was collected is learned.
+
+    Attributes:
+        has_stopped: whether training was ended early, after a last checkpoint.
+    """
 
     def __init__(self, args: Args, folder: RunFolder, stop: Stop) -> None:
         super().__init__()
         self._args, self._folder, self._stop = args, folder, stop
         self._due = 0
+        self.has_stopped = False
 
     def _on_training_start(self) -> None:
         every = self._args.checkpoint_every
@@ -78,16 +83,14 @@ class Checkpoints(BaseCallback):
     def _on_rollout_start(self) -> None:
         self._stop.check_time()
         steps = self.model.num_timesteps
-        if steps >= self._due or self._stop.reason:
+        self.has_stopped = bool(self._stop.reason)
+        if steps >= self._due or self.has_stopped:
             self.save()
             every = self._args.checkpoint_every
             self._due = (steps // every + 1) * every
 
     def _on_step(self) -> bool:
-        return not self._stop.reason or not self._is_first_step()
-
-    def _is_first_step(self) -> bool:
-        return bool(self.locals["n_steps"] == 0)
+        return not self.has_stopped
 
     def save(self) -> None:
         """Writes a checkpoint now."""

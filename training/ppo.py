@@ -163,12 +163,12 @@ def _learn(model: PPO, args: Args, folder: RunFolder) -> str:
             callback=CallbackList([checkpoints, Curves(), make_progress(args.whole_steps)]),
             reset_num_timesteps=False,
         )
-    if not stop.reason:
+    if not checkpoints.has_stopped:
         checkpoints.save()
     done = model.num_timesteps - first
     seconds = time.monotonic() - begun
     print(f"{done:,} steps in {seconds:.0f} s", file=sys.stderr, flush=True)
-    return stop.reason
+    return stop.reason if checkpoints.has_stopped else ""
 
 
 def _farewell(command: Command, reason: str) -> str:

@@ -7,11 +7,12 @@ from numpy import int64
 from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.pool import new_message, new_packet
-from roce_gym.sim.port import append, choose_class, on_clock, take
+from roce_gym.sim.port import append, choose_class, take
 from roce_gym.sim.scheduler import (
     activate,
     arm_for_paced,
     next_ready,
+    pace,
     reconsider,
     release_paced,
     serve_later,
@@ -109,9 +110,7 @@ def after_send(s, link, qp, now):
         if sender["rate_bps"] >= s.qp[qp]["line_bps"]:
             sender["next_send_ps"] = free_ps
         else:
-            on_wire = size + params["gap"]
-            gap_ps = on_wire * _BIT_PS_PER_BYTE // sender["rate_bps"]
-            sender["next_send_ps"] = now + on_clock(s, gap_ps)
+            pace(s, qp, now, (size + params["gap"]) * _BIT_PS_PER_BYTE)
         dcqcn.count_bytes(s, qp, size)
     reconsider(s, qp, free_ps)
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from numpy import int64
 
+from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.jit import helper, rare
+from roce_gym.sim.port import on_clock
 from roce_gym.sim.types import FOREVER, IDLE, NONE, PACED, READY
 from roce_gym.sim.wheel import cancel, lowest_bit, push_far, schedule
 
@@ -24,13 +26,38 @@ def sendable(s, qp):
 
 
 @helper
+def pace(s, qp, from_ps, owed):
+    """Sets when a QP may go that has to wait for `owed` (1e-12 bit) at its rate, from `from_ps`.
+
+    Where the increase timer fires before, the QP is looked at then, and waits for the rest at its
+    new rate: a QP that was cut to 1 Mb/s does not sleep 33 ms while its rate recovers.
+    """
+    rate_bps = s.sender[qp]["rate_bps"]
+    due_ps = from_ps + on_clock(s, owed // rate_bps)
+    state = s.dcqcn[qp]
+    increase_ps = state["increase_due_ps"]
+    if increase_ps < due_ps and s.params[0]["scheduled_order"] == 0:
+        state["owed"] = owed - rate_bps * (increase_ps - from_ps)
+        s.sender[qp]["next_send_ps"] = increase_ps
+    else:
+        state["owed"] = 0
+        s.sender[qp]["next_send_ps"] = due_ps
+
+
+@helper
+def _may_go(s, qp, by_ps):
+    """Whether a QP's waiting time is over by then."""
+    return s.sender[qp]["next_send_ps"] <= by_ps and s.dcqcn[qp]["owed"] == 0
+
+
+@helper
 def activate(s, qp, now):
     """Makes an idle QP ready or paced if it can send."""
     sender = s.sender[qp]
     if sender["state"] != IDLE or not sendable(s, qp):
         return
     free_ps = s.link[s.host_link[s.qp[qp]["src"]]]["free_ps"]
-    if sender["next_send_ps"] <= max(now, free_ps):
+    if _may_go(s, qp, max(now, free_ps)):
         _join_ready(s, qp)
     else:
         _push_paced(s, qp)
@@ -43,7 +70,7 @@ def reconsider(s, qp, free_ps):
     if not sendable(s, qp):
         _leave_ready(s, qp)
         sender["state"] = IDLE
-    elif sender["next_send_ps"] > free_ps:
+    elif not _may_go(s, qp, free_ps):
         _leave_ready(s, qp)
         _push_paced(s, qp)
 
@@ -174,10 +201,16 @@ def release_paced(s, host, now):
     heap = s.paced[host]
     while heap["size"] > 0:
         qp = int64(s.paced_qp[heap["first"]])
-        if s.sender[qp]["next_send_ps"] > now:
+        due_ps = s.sender[qp]["next_send_ps"]
+        if due_ps > now:
             return
         _pop_paced(s, heap)
-        _join_ready(s, qp)
+        if s.dcqcn[qp]["owed"] > 0:
+            dcqcn.catch_up(s, qp, now)
+            pace(s, qp, due_ps, s.dcqcn[qp]["owed"])
+            _push_paced(s, qp)
+        else:
+            _join_ready(s, qp)
 
 
 @helper

@@ -38,6 +38,9 @@ IDLE, READY, PACED, FAILED = _numbers(*range(4))
 # Congestion control of a QP.
 CC_NONE, CC_DCQCN = _numbers(*range(2))
 
+# More increases than any `fast_recovery_times` (31): beyond, stages need not be told apart.
+(MANY_STAGES,) = _numbers(1_000)
+
 # Job kinds (step machines).
 FLOWS, RING, ALL_TO_ALL, INCAST = _numbers(*range(4))
 
@@ -181,13 +184,13 @@ DCQCN = np.dtype(
         ("cut_due_ps", np.int64),
         ("increase_due_ps", np.int64),
         ("bytes", np.int64),  # sent since the last byte-counter increase
-        ("time_stage", np.int32),
-        ("byte_stage", np.int32),
+        ("owed", np.int64),  # still to wait for at next_send_ps, 1e-12 bit; 0: the QP may go then
+        ("time_stage", np.int16),  # increases since the last cut, up to MANY_STAGES
+        ("byte_stage", np.int16),
         ("alpha_cnp", np.int8),
         ("cut_cnp", np.int8),
         ("was_cut", np.int8),
         ("started", np.int8),
-        ("pad", np.int32),
     ],
     align=True,
 )

@@ -9,6 +9,7 @@ sends or hears a CNP, which gives the same result because nothing else reads wha
 from __future__ import annotations
 
 from roce_gym.sim.jit import helper, rare
+from roce_gym.sim.types import MANY_STAGES
 
 _PS_PER_NS = 1_000
 
@@ -60,7 +61,7 @@ def run_timers(state, sender, params, line_bps, until_ps):
             _update_alpha(state, params, min(others_ps, until_ps))
         elif state["increase_due_ps"] == others_ps:
             _increase(state, sender, params, line_bps)
-            state["time_stage"] += 1
+            state["time_stage"] = min(state["time_stage"] + 1, MANY_STAGES)
             state["increase_due_ps"] = others_ps + params["increase_timer_ps"]
         else:
             if state["cut_cnp"] == 1:
@@ -141,5 +142,5 @@ def count_bytes(s, qp, size):
     while sent >= params["byte_counter"]:
         sent -= params["byte_counter"]
         _increase(state, s.sender[qp], params, s.qp[qp]["line_bps"])
-        state["byte_stage"] += 1
+        state["byte_stage"] = min(state["byte_stage"] + 1, MANY_STAGES)
     state["bytes"] = sent
