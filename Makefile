@@ -15,7 +15,7 @@ WORKERS ?= 2
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-demo: $(STAMP) ## compare settings on a small scenario (options: DEMO_ARGS=…)
+demo: $(STAMP) ## train briefly, compare agent, presets and random (options: DEMO_ARGS=…)
 	@$(RUN) -m eval.demo $(DEMO_ARGS)
 
 test: lint ## lint, then all tests, the marked ones also without compilation

@@ -39,6 +39,10 @@ def _call(kernel: Any, *args: Any) -> Any:
     return result
 
 
+_GROWING = ("packet", "packet_order", "message")
+"""Arrays that are enlarged during a run."""
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """A copy of a fabric's whole state; opaque."""
@@ -142,9 +146,10 @@ class Fabric:
         """
         if (us is None) == (ps is None):
             raise SimulationError("advance: give either us or ps")
-        duration_ps = us_to_ps(us) if us is not None else int(ps or 0)
-        if duration_ps <= 0:
-            raise SimulationError(f"advance: duration {duration_ps} ps must be positive")
+        given = us if us is not None else ps
+        if not isinstance(given, (int, float, np.number)) or not 0 < given < np.inf:
+            raise SimulationError(f"advance: duration {given!r} is not allowed; allowed: positive")
+        duration_ps = max(1, us_to_ps(us)) if us is not None else int(given)
         until_ps = self.now_ps + duration_ps
         logged: list[NDArray[Any]] = []
         while True:
@@ -194,7 +199,17 @@ class Fabric:
         return Snapshot(tuple(array.copy() for array in self._state), self.settings)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Goes back to a snapshot of this fabric; what follows is repeated bit for bit."""
+        """Goes back to a snapshot of this fabric; what follows is repeated bit for bit.
+
+        Raises:
+            SimulationError: the snapshot is of another scenario or seed.
+        """
+        then = t.State(*snapshot.arrays)
+        fixed = (name for name in t.State._fields if name not in _GROWING)
+        if not np.array_equal(self._state.params, then.params) or any(
+            getattr(self._state, name).shape != getattr(then, name).shape for name in fixed
+        ):
+            raise SimulationError("restore: the snapshot is of another scenario or seed")
         self._hold(t.State(*(array.copy() for array in snapshot.arrays)))
         self._tuner.assume(snapshot.settings)
         self.settings = snapshot.settings

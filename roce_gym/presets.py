@@ -1,8 +1,9 @@
 """Named switch and NIC settings with their source, scaled by the hosts' link rate.
 
-A preset answers "what would an operator configure?" for one host link rate. Byte thresholds and
-rate steps scale with that rate, timers do not, as HPCC's authors do for their production settings
-(alibaba-edu/High-Precision-Congestion-Control, issue 21).
+A preset answers "what would an operator configure?" for one host link rate. Byte thresholds scale
+with that rate and timers do not, as HPCC's authors do for their production settings (GitHub issue
+21 of alibaba-edu/High-Precision-Congestion-Control). Rate steps scale where the source scales them;
+the firmware's defaults and the DCQCN paper's are absolute.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Preset:
         source: where the numbers come from.
         ecn: host rate in Gb/s -> ECN line.
         dcqcn: host rate in Gb/s -> sender parameters.
-        cnp_interval_us: least time between CNPs the source goes with, for information.
+        buffer: thresholds and reserve; alpha 1/8 as in the HPCC repository's switch model.
     """
 
     name: str

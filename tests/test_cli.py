@@ -258,7 +258,16 @@ def test_run__numbers_are_those_of_the_fabric(command):
 
 
 def test_run__presets_differ_as_theory_says(command):
-    arguments = ("run", "noisy_neighbor", "--duration-us", 5000, "--seed", 1, "--json", "--preset")
+    arguments = (
+        "run",
+        "noisy_neighbor",
+        "--duration-us",
+        16_000,
+        "--seed",
+        1,
+        "--json",
+        "--preset",
+    )
     pfc, dcqcn = (json.loads(command(*arguments, name)) for name in ("pfc_only", "dcqcn_paper"))
     # Nothing but PFC holds senders back, so it has to; nothing is marked, and the queue is longer.
     assert pfc["fabric"]["pause_frames"] > dcqcn["fabric"]["pause_frames"]

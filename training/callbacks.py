@@ -62,8 +62,14 @@ class Stop:
                 signal.signal(number, handler)
 
 
+SAVE_EVERY_S = 15.0
+"""A kill loses no more than this, however long the steps take."""
+
+
 class Checkpoints(BaseCallback):
     """Writes checkpoints between rollouts, when all that was collected is learned.
+
+    Every `checkpoint_every` steps, and at least every :data:`SAVE_EVERY_S` seconds.
 
     Attributes:
         has_stopped: whether training was ended early, after a last checkpoint.
@@ -73,18 +79,21 @@ class Checkpoints(BaseCallback):
         super().__init__()
         self._args, self._folder, self._stop = args, folder, stop
         self._due = 0
+        self._saved_s = 0.0
         self.has_stopped = False
 
     def _on_training_start(self) -> None:
         every = self._args.checkpoint_every
         is_new = self.num_timesteps == 0
+        self._saved_s = time.monotonic()
         self._due = 0 if is_new else (self.num_timesteps // every + 1) * every
 
     def _on_rollout_start(self) -> None:
         self._stop.check_time()
         steps = self.model.num_timesteps
         self.has_stopped = bool(self._stop.reason)
-        if steps >= self._due or self.has_stopped:
+        is_late = time.monotonic() - self._saved_s >= SAVE_EVERY_S
+        if steps >= self._due or is_late or self.has_stopped:
             self.save()
             every = self._args.checkpoint_every
             self._due = (steps // every + 1) * every
@@ -94,6 +103,7 @@ class Checkpoints(BaseCallback):
 
     def save(self) -> None:
         """Writes a checkpoint now."""
+        self._saved_s = time.monotonic()
         path = self._folder.checkpoint_path(self.model.num_timesteps)
         write_checkpoint(path, take_snapshot(self.model, self._args))  # type: ignore[arg-type]
 

@@ -165,7 +165,7 @@ def _learn(model: PPO, args: Args, folder: RunFolder) -> str:
         )
     if not checkpoints.has_stopped:
         checkpoints.save()
-    done = model.num_timesteps - first
+    done = model.num_timesteps // args.rollout_steps * args.rollout_steps - first
     seconds = time.monotonic() - begun
     print(f"{done:,} steps in {seconds:.0f} s", file=sys.stderr, flush=True)
     return stop.reason if checkpoints.has_stopped else ""
