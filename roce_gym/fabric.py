@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,6 +110,10 @@ class Fabric:
         """For pickle and copy: all but the table, which holds addresses."""
         return {name: value for name, value in vars(self).items() if name != "_argument"}
 
+    def __copy__(self) -> Fabric:
+        """A copy is a fabric of its own, however it is made."""
+        return copy.deepcopy(self)
+
     def __setstate__(self, values: dict[str, Any]) -> None:
         """A copy has a table of its own arrays."""
         vars(self).update(values)
@@ -147,9 +152,11 @@ class Fabric:
         if (us is None) == (ps is None):
             raise SimulationError("advance: give either us or ps")
         given = us if us is not None else ps
-        if not isinstance(given, (int, float, np.number)) or not 0 < given < np.inf:
-            raise SimulationError(f"advance: duration {given!r} is not allowed; allowed: positive")
-        duration_ps = max(1, us_to_ps(us)) if us is not None else int(given)
+        if not isinstance(given, (int, float, np.number)) or not np.isfinite(given):
+            raise SimulationError(f"advance: duration {given!r} must be a finite number")
+        duration_ps = us_to_ps(us) if us is not None else int(given)
+        if duration_ps <= 0:
+            raise SimulationError(f"advance: duration {duration_ps} ps must be positive")
         until_ps = self.now_ps + duration_ps
         logged: list[NDArray[Any]] = []
         while True:

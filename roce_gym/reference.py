@@ -152,7 +152,7 @@ def cache_key(scenario: Scenario, seed: int) -> str:
 
 @cache
 def _code_hash() -> str:
-    digest = hashlib.sha256(str(source_hash()).encode())
+    digest = hashlib.sha256(f"{source_hash()} {np.__version__}".encode())
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -1,6 +1,7 @@
 """The reward: three named terms, each compared with the default settings on the same seed.
 
-All terms are felt in every interval, are bounded, and cannot be improved by hurting a tenant.
+All terms are felt in every interval and are bounded. Starving a tenant costs at once, by its
+weight.
 """
 
 from __future__ import annotations

@@ -40,8 +40,3 @@ def mbps_to_bps(rate_mbps: float) -> int:
 def ps_per_kib(rate_bps: int) -> int:
     """Serialisation time of 1,024 bytes in picoseconds, rounded to the nearest one."""
     return round(8 * KIB * PS_PER_S / rate_bps)
-
-
-def bandwidth_delay_bytes(rate_bps: int, delay_ps: int) -> int:
-    """Bytes in flight on a path of the given rate and round-trip time."""
-    return int(rate_bps * delay_ps / (8 * PS_PER_S))

@@ -60,6 +60,20 @@ def test_advance_needs_a_positive_duration(fabric, arguments):
     assert fabric.now_ps == 0
 
 
+@pytest.mark.parametrize("duration", [np.nan, np.inf, "5"])
+def test_advance_needs_a_finite_number(fabric, duration):
+    with pytest.raises(SimulationError, match=f"duration {duration!r} must be a finite number"):
+        fabric.advance(us=duration)
+
+
+def test_snapshot_of_another_fabric_is_refused(fabric):
+    scenario, network, plan = parts(seed=2)
+    foreign = Fabric(scenario, 2, network=network, plan=plan).snapshot()
+    with pytest.raises(SimulationError, match="of another scenario or seed"):
+        fabric.restore(foreign)
+    fabric.restore(fabric.snapshot())
+
+
 def test_headroom_beyond_the_buffer():
     raw = parts()[0].model_dump()
     raw["switch"]["buffer_bytes"] = 100_000

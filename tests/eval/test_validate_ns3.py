@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from eval.validate.__main__ import main
+from eval.validate.ns3 import _Group
 from eval.validate.ns3_compare import Comparer, seed_groups
 from eval.validate.ns3_limits import LIMITS, kind_of
 from eval.validate.ns3_params import read_parameters
@@ -350,6 +351,19 @@ def test_run__same_draws():
     ours = simulate(case, seed=0)
     assert ours == reference.results["dcqcn"]
     assert (ours.mean_fct_ns, ours.marked_packets) == (628_715, 42)
+
+
+@needs_table
+def test_rows__a_wrong_reference_fails_whatever_the_spread():
+    reference = read_reference(TABLE / "S2_incast_02")
+    true = reference.results["dcqcn"]
+    wrong = replace(true, mean_fct_ns=2 * true.mean_fct_ns)
+    reference = replace(reference, results=reference.results | {"dcqcn": wrong})
+    group = _Group(reference, ["dcqcn"], build_case(reference, "dcqcn"), 3)
+    rows = group.rows({run: simulate(t.case, t.seed) for run, t in group.tasks().items()})
+    judged = {(row.draws, row.metric): row.ok for row in rows}
+    assert not judged["same", "mean_fct_ns"] and not judged["own", "mean_fct_ns"]
+    assert judged["same", "max_fct_ns"]
 
 
 @needs_shared
