@@ -215,8 +215,8 @@ def _scaled(table: tuple[tuple[str, float, float, str, bool], ...], scale: float
 
 def _reserve_budget(scenario: Scenario, network: Network, scale: float) -> float:
     """Bytes that may be reserved at each port, so that every switch keeps a shared pool."""
+    at_switch = network.into_switch
     into = network.link_dst - network.num_hosts
-    at_switch = into >= 0
     taken = np.zeros(network.num_switches)
     for index in range(len(scenario.classes)):
         headroom = headroom_bytes(scenario, network, index)

@@ -14,15 +14,16 @@ from roce_gym.workload.plan import Plan
 class Measures:
     """Keys: `time_us`, `pfc_frames_per_s` (a switch port), `failed_qps`; by class
     `queue_max_bytes/…` (any switch port), `marked_fraction/…`, `paused_fraction/…` (mean of ports),
-    `dropped_packets/…`; by tenant `goodput_gbps/…`, `cnps_per_s/…`.
+    `dropped_packets/…`; by tenant `goodput_gbps/…` (over NICs), `cnps_per_s/…`.
     """  # noqa: D205
 
     def __init__(self, scenario: Scenario, network: Network, plan: Plan) -> None:
         self._classes = [c.name for c in scenario.classes]
         self._tenants = [t.name for t in scenario.tenants]
         self._qp_tenant = np.array([pair.tenant for pair in plan.qps], np.int64)
-        self._from_switch = np.flatnonzero(network.link_src >= network.num_hosts)
-        self._into_switch = np.flatnonzero(network.link_dst >= network.num_hosts)
+        self._is_on_nic = np.array([not pair.is_local for pair in plan.qps], np.float64)
+        self._from_switch = network.from_switch
+        self._into_switch = network.into_switch
 
     def __call__(self, interval: Interval) -> dict[str, float]:
         """The quantities of one interval."""
@@ -36,7 +37,7 @@ class Measures:
             "dropped_packets": interval.dropped_packets[into].sum(axis=0),
         }
         count = len(self._tenants)
-        delivered = np.bincount(self._qp_tenant, interval.delivered_bytes, count)
+        delivered = np.bincount(self._qp_tenant, interval.delivered_bytes * self._is_on_nic, count)
         by_tenant = {
             "goodput_gbps": 8.0 * delivered / (seconds * 1e9),
             "cnps_per_s": np.bincount(self._qp_tenant, interval.cnps, count) / seconds,

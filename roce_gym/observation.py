@@ -7,6 +7,8 @@ same for every scenario, so that a policy carries over.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import ArrayLike, NDArray
@@ -65,7 +67,8 @@ class Observation:
     senders or of its receivers, whichever is less), `cnps` (per microsecond and sending host; log),
     `rate_mean` and `rate_min` (over line rate; log) of its queue pairs with outstanding data, or of
     all if none has any, `active_qps` (share of queue pairs with outstanding data). Fabric:
-    `buffer` (bytes held by the fullest switch at the end of the interval, over its buffer).
+    `buffer` (bytes held by the fullest switch at the end of the interval, over its buffer). NVLink
+    of servers is not seen: neither its ports nor its queue pairs count.
 
     Attributes:
         space: Box(0, 1), shape (n,), float32.
@@ -83,14 +86,18 @@ class Observation:
         )
         self.space: Box[np.float32] = Box(0.0, 1.0, (len(self.names),), np.float32)
         self._buffer = float(scenario.switch.buffer_bytes)
-        self._from_switch = np.flatnonzero(network.link_src >= network.num_hosts)
-        self._into_switch = np.flatnonzero(network.link_dst >= network.num_hosts)
+        self._from_switch = network.from_switch
+        self._into_switch = network.into_switch
         self._switch = network.link_dst[self._into_switch] - network.num_hosts
         self._num_switches = network.num_switches
         line_bps = network.link_rate_bps[network.host_link].astype(np.float64)
-        self._tenant = np.array([pair.tenant for pair in plan.qps], np.int64)
-        src = np.array([pair.src for pair in plan.qps], np.int64)
-        dst = np.array([pair.dst for pair in plan.qps], np.int64)
+        on_nic = [pair for pair in plan.qps if not pair.is_local]
+        self._qps: Any = slice(None)
+        if len(on_nic) < len(plan.qps):
+            self._qps = np.flatnonzero([not pair.is_local for pair in plan.qps])
+        self._tenant = np.array([pair.tenant for pair in on_nic], np.int64)
+        src = np.array([pair.src for pair in on_nic], np.int64)
+        dst = np.array([pair.dst for pair in on_nic], np.int64)
         self._qp_line_bps = line_bps[src]
         self._num_tenants = len(scenario.tenants)
         self._num_qps = np.maximum(np.bincount(self._tenant, minlength=self._num_tenants), 1)
@@ -152,15 +159,15 @@ class Observation:
 
     def _tenants(self, interval: Interval, seconds: float) -> Floats:
         """Shape (T, len(TENANT_SIGNALS)), before scaling."""
-        rates = interval.rate_bps / self._qp_line_bps
-        is_active = interval.outstanding_bytes > 0
+        rates = interval.rate_bps[self._qps] / self._qp_line_bps
+        is_active = interval.outstanding_bytes[self._qps] > 0
         active = self._sum(is_active)
         counts = is_active | (active == 0)[self._tenant]
         lowest = np.full(self._num_tenants, np.inf)
         np.minimum.at(lowest, self._tenant[counts], rates[counts])
         rows = (
-            8.0 * self._sum(interval.delivered_bytes) / (seconds * self._capacity_bps),
-            self._sum(interval.cnps) / (seconds * 1e6 * self._num_senders),
+            8.0 * self._sum(interval.delivered_bytes[self._qps]) / (seconds * self._capacity_bps),
+            self._sum(interval.cnps[self._qps]) / (seconds * 1e6 * self._num_senders),
             self._sum(rates * counts) / np.maximum(self._sum(counts), 1.0),
             np.where(np.isfinite(lowest), lowest, 0.0),
             active / self._num_qps,

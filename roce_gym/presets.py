@@ -197,9 +197,22 @@ def resolve_settings(
         classes={
             c.name: ClassSettings(
                 ecn=c.ecn if own and c.ecn else ecn,
-                buffer=c.buffer if c.buffer else chosen.buffer,
+                buffer=_buffer(scenario, c.buffer, chosen.buffer),
             )
             for c in scenario.classes
         },
         tenants={t.name: t.dcqcn if own and t.dcqcn else dcqcn for t in scenario.tenants},
     )
+
+
+def _buffer(
+    scenario: Scenario, given: BufferConfig | None, of_preset: BufferConfig
+) -> BufferConfig:
+    """The scenario's, else the preset's; the switch ASIC's alpha where the scenario has none."""
+    buffer = of_preset if given is None else given
+    asic = scenario.switch.known
+    if asic is None or asic.alpha is None:
+        return buffer
+    if given is not None and "alpha" in given.model_fields_set:
+        return buffer
+    return buffer.model_copy(update={"alpha": asic.alpha})

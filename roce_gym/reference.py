@@ -69,7 +69,7 @@ def compute_references(
     alone = _alone(scenario, seed, network)
     fabric = Fabric(scenario, seed, network=network, plan=plan)
     progress = Progress(scenario, fabric.plan)
-    into_switch = fabric.network.link_dst >= fabric.network.num_hosts
+    into_switch = fabric.network.into_switch
     steps = num_steps(scenario.control)
     intervals = [fabric.advance(us=scenario.control.interval_us) for _ in range(steps)]
     works = [progress(interval) for interval in intervals]
@@ -79,7 +79,7 @@ def compute_references(
     rounds = np.sum([work.rounds for work in works], axis=0)
     pace = Pace(
         length_ps=float(length_ps),
-        pfc_frames_per_s=float(frames / into_switch.sum() / (length_ps / PS_PER_S)),
+        pfc_frames_per_s=float(frames / len(into_switch) / (length_ps / PS_PER_S)),
         busy_ps=tuple(busy_ps.tolist()),
         needed_ps=tuple((rounds * np.array(alone.cct_ps)).tolist()),
     )

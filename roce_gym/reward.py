@@ -87,7 +87,7 @@ class RewardTerms:
         self._needed_ps = np.zeros(len(known))
         self._frames = 0.0  # per port, in (frames per second) x ps
         self._level = self._levels()
-        self._into_switch = np.flatnonzero(network.link_dst >= network.num_hosts)
+        self._into_switch = network.into_switch
 
     def pfc_frames_per_s(self, interval: Interval) -> float:
         """Pause frames per second, averaged over the ports of all switches."""

@@ -33,6 +33,14 @@ def stable_hash(*values: int) -> int:
     return state
 
 
+def _by_switch(
+    links: NDArray[np.intp], switch: NDArray[np.int32], network: Network
+) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Links sorted by their switch, and where each switch's begin (one more at the end)."""
+    counts = np.bincount(switch, minlength=network.num_switches)
+    return links[np.argsort(switch, kind="stable")], np.concatenate([[0], np.cumsum(counts)])
+
+
 class Router:
     """Finds paths; remembers distances per destination switch and next hops per pair of switches.
 
@@ -50,11 +58,14 @@ class Router:
         # the hosts, are self._trunk[self._first[s] : self._first[s + 1]].
         base = network.num_hosts
         trunk = np.flatnonzero((network.link_src >= base) & (network.link_dst >= base))
-        source = network.link_src[trunk] - base
-        self._trunk = trunk[np.argsort(source, kind="stable")]
-        counts = np.bincount(source, minlength=network.num_switches)
-        self._first = np.concatenate([[0], np.cumsum(counts)])
-        self._trunk_dst = network.link_dst[self._trunk] - base
+        self._trunk, self._first = _by_switch(trunk, network.link_src[trunk] - base, network)
+        if network.link_routed is not None:
+            trunk = trunk[network.link_routed[trunk]]
+        # Those that routes may take, as above; and the same ones by where they end.
+        self._way, self._first_way = _by_switch(trunk, network.link_src[trunk] - base, network)
+        self._way_dst = network.link_dst[self._way] - base
+        back, self._first_back = _by_switch(trunk, network.link_dst[trunk] - base, network)
+        self._back_src = network.link_src[back] - base
         self._distances: dict[int, NDArray[np.int32]] = {}
         self._next_links: dict[tuple[int, int], tuple[int, ...]] = {}
         self._same: dict[tuple[int, ...], tuple[int, ...]] = {}
@@ -81,13 +92,26 @@ class Router:
             if not choices:
                 raise TopologyError(
                     f"there is no path from {self._network.describe(src)} to "
-                    f"{self._network.describe(dst)}"
+                    f"{self._network.describe(dst)}{self._why_not()}"
                 )
             pick = stable_hash(flow, node) % len(choices) if len(choices) > 1 else 0
             links.append(choices[pick])
             node = self._link_dst[choices[pick]]
         links.append(self._uplink[dst] ^ 1)
         return tuple(links)
+
+    def num_paths(self, src: int, dst: int) -> int:
+        """Shortest paths between two hosts, among which ECMP chooses; 0 if there is no way."""
+        self._require_two_hosts(src, dst)
+        ways, last = {self._switch[src]: 1}, self._switch[dst]
+        while ways and last not in ways:  # all nodes of `ways` are equally far from the end
+            further: dict[int, int] = {}
+            for node, count in ways.items():
+                for link in self._choices(node, last):
+                    neighbour = self._link_dst[link]
+                    further[neighbour] = further.get(neighbour, 0) + count
+            ways = further
+        return ways.get(last, 0)
 
     def path_through(
         self, labels: Sequence[int], ends: tuple[int, int] | None = None
@@ -125,6 +149,11 @@ class Router:
                     f"path {shown}: must {verb} at {place}, not at {net.describe(node)}"
                 )
 
+    def _why_not(self) -> str:
+        if not self._network.num_servers:
+            return ""
+        return ": they are on different rails, and no spines join the rails (topology.spines)"
+
     def _require_two_hosts(self, src: int, dst: int) -> None:
         num_hosts = self._network.num_hosts
         if not (0 <= src < num_hosts and 0 <= dst < num_hosts and src != dst):
@@ -139,9 +168,10 @@ class Router:
         if choices is None:
             base = self._network.num_hosts
             distances = self._distances_to(last - base)
-            own = slice(self._first[node - base], self._first[node - base + 1])
-            nearer = distances[self._trunk_dst[own]] == distances[node - base] - 1
-            choices = tuple(self._trunk[own][nearer].tolist())
+            own = slice(self._first_way[node - base], self._first_way[node - base + 1])
+            # Switches without a way (-1) lead to such only, so none of their links is chosen.
+            nearer = distances[self._way_dst[own]] == distances[node - base] - 1
+            choices = tuple(self._way[own][nearer].tolist())
             # A leaf goes up by the same links to all other leaves: kept once, not for each.
             choices = self._same.setdefault(choices, choices)
             self._next_links[node, last] = choices
@@ -150,8 +180,8 @@ class Router:
     def _distances_to(self, last: int) -> NDArray[np.int32]:
         """Shape (num_switches,), int32: hops from each switch to `last`; -1 where there is no way.
 
-        Breadth first from `last`: each cable leads both ways, so distances do, too. Switches are
-        counted without the hosts.
+        Breadth first from `last`, against the links' direction. Switches are counted without the
+        hosts.
         """
         distances = self._distances.get(last)
         if distances is None:
@@ -160,15 +190,15 @@ class Router:
             frontier, hops = np.array([last]), 0
             while len(frontier):
                 hops += 1
-                neighbours = self._trunk_dst[self._trunks_of(frontier)]
+                neighbours = self._back_src[self._trunks_into(frontier)]
                 frontier = np.unique(neighbours[distances[neighbours] < 0])
                 distances[frontier] = hops
             self._distances[last] = distances
         return distances
 
-    def _trunks_of(self, switches: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Positions in `_trunk` of all links of some switches."""
-        first, count = self._first[switches], np.diff(self._first)[switches]
+    def _trunks_into(self, switches: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions in `_back_src` of all links into some switches."""
+        first, count = self._first_back[switches], np.diff(self._first_back)[switches]
         offset = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
         positions: NDArray[np.int64] = np.repeat(first, count) + offset
         return positions

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from roce_gym.config import ClassSettings, DcqcnConfig, Scenario, Settings, class_order
 from roce_gym.errors import TuningError
 from roce_gym.sim import types as t
-from roce_gym.topology.graph import Network
+from roce_gym.topology.graph import NVLINK_CREDIT_BYTES, Network
 from roce_gym.units import mbps_to_bps, us_to_ps
 
 _NEVER_MARK = np.iinfo(np.int32).max
+_LINE_RATE = DcqcnConfig(enabled=False)
+"""Of queue pairs on NVLink."""
 
 
 def check_names(scenario: Scenario, settings: Settings) -> None:
@@ -46,6 +48,8 @@ class Tuner:
         self._alpha_scale = (
             powers if scenario.switch.alpha_scales_with_rate else np.ones_like(powers)
         )
+        self._nvlink = np.flatnonzero(network.is_nvlink)
+        self._num_servers, self._num_places = network.num_servers, network.num_places
         self._at_switch = np.flatnonzero(network.link_dst >= network.num_hosts)
         self._switch = network.link_dst[self._at_switch] - network.num_hosts
         self._num_switches = network.num_switches
@@ -71,7 +75,9 @@ class Tuner:
             if new != before:
                 apply_dcqcn(state, i, new)
             if before is None or _bounds(new) != _bounds(before):
-                _adopt(state, np.flatnonzero(state.qp["tenant"] == i), new)
+                own, is_inside = state.qp["tenant"] == i, state.qp["src"] >= self._num_places
+                _adopt(state, np.flatnonzero(own & ~is_inside), new)
+                _adopt(state, np.flatnonzero(own & is_inside), _LINE_RATE)
         state.switch["pool"] = pools
         self._recount_shared(state)
         self._last = settings
@@ -87,6 +93,10 @@ class Tuner:
         pool = self._scenario.switch.buffer_bytes - np.bincount(
             self._switch, weights=taken, minlength=self._num_switches
         ).astype(np.int64)
+        ports = np.bincount(self._switch, minlength=self._num_switches)
+        pool[: self._num_servers] = (
+            ports[: self._num_servers] * (self._num_classes - 1) * NVLINK_CREDIT_BYTES
+        )
         if (pool < 0).any():
             raise TuningError(
                 f"buffer.reserved_bytes: reserve ({reserved} bytes a port) and headroom exceed "
@@ -109,6 +119,9 @@ class Tuner:
         static = chosen.buffer.static_threshold_bytes
         ingress["static_threshold"] = t.NONE if static is None else static
         ingress["reserved"] = chosen.buffer.reserved_bytes
+        queue["kmin"][self._nvlink] = queue["kmax"][self._nvlink] = _NEVER_MARK
+        ingress["static_threshold"][self._nvlink] = NVLINK_CREDIT_BYTES
+        ingress["reserved"][self._nvlink] = 0
 
     def _at_port_rate(self, threshold_bytes: int) -> NDArray[np.int64]:
         """Shape (num_links,), int64: a threshold given at host rate, at each link's rate."""

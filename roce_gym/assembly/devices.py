@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_gym.assembly.events import largest_frame_bytes
-from roce_gym.config import Scenario
+from roce_gym.config import NS_PER_M, Scenario
 from roce_gym.errors import ConfigError
+from roce_gym.headroom import simulator_headroom_bytes, sonic_headroom_bytes
 from roce_gym.sim import types as t
 from roce_gym.topology.graph import Network
-from roce_gym.units import PS_PER_S, ps_per_kib
+from roce_gym.units import PS_PER_NS, PS_PER_S, ps_per_kib
 
 
 def make_links(network: Network) -> NDArray[Any]:
@@ -39,27 +40,50 @@ def make_queues(num_ports: int) -> NDArray[Any]:
 def headroom_bytes(scenario: Scenario, network: Network, class_index: int) -> NDArray[np.int64]:
     """Shape (num_links,), int64: headroom at each link's destination for one class.
 
-    "auto" covers what can arrive after a pause frame was decided: a frame being sent on the way
-    back, the pause frame, both propagation delays, the frame the sender finishes and the frame
-    that passed the threshold (IEEE 802.1Qbb annex O, in this simulator's terms).
+    See :mod:`roce_gym.headroom` for the rules. NVLink has as much as it needs, in every class.
+
+    Raises:
+        ConfigError: SONiC's rule does not know ports of a link's rate.
     """
-    chosen = scenario.classes[class_index]
     out = np.zeros(network.num_links, np.int64)
-    if not chosen.lossless:
-        return out
-    nic = scenario.nic
-    for link in range(network.num_links):
-        rate, delay = int(network.link_rate_bps[link]), int(network.link_delay_ps[link])
-        if chosen.headroom_rate_delays is not None:
-            exact = Fraction(chosen.headroom_rate_delays) * rate * delay / (8 * PS_PER_S)
-            out[link] = int(exact)
-        elif chosen.headroom_bytes == "auto":
-            in_flight = -(-2 * rate * delay // (8 * PS_PER_S))
-            frames = 3 * largest_frame_bytes(nic) + nic.pfc_bytes + nic.interframe_gap_bytes
-            out[link] = in_flight + frames
-        else:
-            out[link] = chosen.headroom_bytes
+    cables = np.stack([network.link_rate_bps, network.link_delay_ps], axis=1)
+    kinds, kind_of = np.unique(cables, axis=0, return_inverse=True)
+    kind_of = kind_of.reshape(-1)
+    for i, (rate, delay) in enumerate(kinds.tolist()):
+        own = kind_of == i
+        inside = own & network.is_nvlink
+        out[inside] = _simulator_headroom(scenario, rate, delay) if inside.any() else 0
+        outside = own & ~network.is_nvlink
+        if outside.any():
+            out[outside] = _headroom(scenario, class_index, rate, delay)
     return out
+
+
+def _headroom(scenario: Scenario, class_index: int, rate_bps: int, delay_ps: int) -> int:
+    """Bytes of one class at a port, by the class's own rule."""
+    chosen, asic = scenario.classes[class_index], scenario.switch.known
+    if not chosen.lossless:
+        return 0
+    if chosen.headroom_rate_delays is not None:
+        exact = Fraction(chosen.headroom_rate_delays) * rate_bps * delay_ps / (8 * PS_PER_S)
+        return int(exact)
+    if chosen.headroom_bytes == "auto":
+        return _simulator_headroom(scenario, rate_bps, delay_ps)
+    if chosen.headroom_bytes == "sonic" and asic is not None:
+        return sonic_headroom_bytes(
+            rate_bps,
+            delay_ps / (NS_PER_M * PS_PER_NS),
+            scenario.nic.mtu_bytes,
+            cell_bytes=asic.cell_bytes,
+            has_tiles=bool(asic.has_tiles),
+        )
+    return int(chosen.headroom_bytes)
+
+
+def _simulator_headroom(scenario: Scenario, rate_bps: int, delay_ps: int) -> int:
+    nic = scenario.nic
+    pause = nic.pfc_bytes + nic.interframe_gap_bytes
+    return simulator_headroom_bytes(rate_bps, delay_ps, largest_frame_bytes(nic), pause)
 
 
 def make_ingress(scenario: Scenario, network: Network, order: tuple[int, ...]) -> NDArray[Any]:
@@ -72,14 +96,22 @@ def make_ingress(scenario: Scenario, network: Network, order: tuple[int, ...]) -
     ingress["static_threshold"] = t.NONE
     ingress["paused_since_ps"] = t.FOREVER
     at_switch = network.link_dst >= network.num_hosts
+    headroom = np.zeros(ingress.shape, np.int64)
     for i, c in enumerate(order):
         column = ingress[:, i + 1]
         column["xon_offset"] = scenario.classes[c].xon_offset_bytes
-        column["headroom"] = np.where(at_switch, headroom_bytes(scenario, network, c), 0)
-        column["flags"] = t.LOSSLESS if scenario.classes[c].lossless else 0
+        column["flags"] = np.where(network.is_nvlink | scenario.classes[c].lossless, t.LOSSLESS, 0)
+        headroom[:, i + 1] = np.where(at_switch, headroom_bytes(scenario, network, c), 0)
+    _require_room(scenario, network, headroom)
+    ingress["headroom"] = headroom
+    return ingress.reshape(-1)
+
+
+def _require_room(scenario: Scenario, network: Network, headroom: NDArray[np.int64]) -> None:
+    """Headroom, shape (num_links, num_classes), must fit into the Ethernet switches' buffers."""
+    ports = network.into_switch
     per_switch = np.zeros(network.num_switches, np.int64)
-    into = network.link_dst[at_switch] - network.num_hosts
-    np.add.at(per_switch, into, ingress["headroom"][at_switch].sum(axis=1))
+    np.add.at(per_switch, network.link_dst[ports] - network.num_hosts, headroom[ports].sum(axis=1))
     if per_switch.size and per_switch.max() > scenario.switch.buffer_bytes:
         worst = int(per_switch.argmax())
         raise ConfigError(
@@ -87,4 +119,3 @@ def make_ingress(scenario: Scenario, network: Network, order: tuple[int, ...]) -
             f"{int(network.node_label[network.num_hosts + worst])} exceed switch.buffer_bytes = "
             f"{scenario.switch.buffer_bytes}; lower the headroom or enlarge the buffer"
         )
-    return ingress.reshape(-1)

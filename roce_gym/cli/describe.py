@@ -73,7 +73,7 @@ def _network(case: Case) -> dict[str, Any]:
 def _buffer(case: Case) -> dict[str, Any]:
     """Where each switch's buffer goes; totals are those of the switch with the most headroom."""
     net = case.network
-    into = np.flatnonzero(net.link_dst >= net.num_hosts)
+    into = net.into_switch
     switch = net.link_dst[into] - net.num_hosts
     ports = np.bincount(switch, minlength=net.num_switches)
     headroom = {

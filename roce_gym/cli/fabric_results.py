@@ -21,10 +21,10 @@ def fabric_results(
     Precondition: one interval or more were added.
     """
     sums, seconds = tally.sums, tally.duration_ps / PS_PER_S
-    out = np.flatnonzero(network.link_src >= network.num_hosts)
-    into = np.flatnonzero(network.link_dst >= network.num_hosts)
+    out = network.from_switch
+    into = network.into_switch
     names = [c.name for c in scenario.classes]
-    frames = sums["pause_frames"]
+    frames = np.where(network.is_nvlink[:, None], 0, sums["pause_frames"])
     by_port = frames.sum(axis=1)
     worst = int(by_port.argmax())
     paused = sums["paused_ps"][into] / tally.duration_ps

@@ -27,7 +27,9 @@ def tenant_results(
     seconds = tally.duration_ps / PS_PER_S
     owner = np.array([pair.tenant for pair in plan.qps], np.int64)
     count = len(scenario.tenants)
-    delivered = np.bincount(owner, tally.sums["delivered_bytes"], count)
+    is_local = np.array([pair.is_local for pair in plan.qps], np.bool_)
+    delivered = np.bincount(owner, tally.sums["delivered_bytes"] * ~is_local, count)
+    inside = np.bincount(owner, tally.sums["delivered_bytes"] * is_local, count)
     cnps = np.bincount(owner, tally.sums["cnps"], count)
     results: dict[str, Any] = {}
     for index, tenant in enumerate(scenario.tenants):
@@ -40,6 +42,11 @@ def tenant_results(
             **_compared(jobs),
             "flows": sum(job["flows"] or 0 for job in jobs),
             "goodput_gbps": float(8.0 * delivered[index] / seconds / 1e9),
+            **(
+                {"nvlink_goodput_gbps": float(8.0 * inside[index] / seconds / 1e9)}
+                if is_local.any()
+                else {}
+            ),
             "cnps": int(cnps[index]),
             "jobs": [_public(job) for job in jobs],
         }

@@ -40,10 +40,13 @@ class Trace:
         """
         self._path, self._force = path, force
         self._scenario = scenario
-        self._from_switch = np.flatnonzero(network.link_src >= network.num_hosts)
-        self._into_switch = np.flatnonzero(network.link_dst >= network.num_hosts)
-        self._host_link = network.host_link
-        self._tenant_of_qp = np.array([pair.tenant for pair in plan.qps], np.int64)
+        self._from_switch = network.from_switch
+        self._into_switch = network.into_switch
+        self._host_link = network.nic_link
+        # Queue pairs on NVLink are not seen by any NIC: they belong to nobody here.
+        self._tenant_of_qp = np.array(
+            [-1 if pair.is_local else pair.tenant for pair in plan.qps], np.int64
+        )
         self._tenant_of_job = np.array([job.tenant for job in plan.jobs], np.int64)
         self._refuse_to_replace()
         self._partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -6,9 +6,11 @@ and impossible values are rejected here, before anything runs. Units are in the 
 
 from __future__ import annotations
 
+from roce_gym.config.cables import NS_PER_M
+from roce_gym.config.clos import Clos3, FatTree, LeafSpine, RailOptimised
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
 from roce_gym.config.fields import MAX_PRIORITIES, MAX_RATE_GBPS, MAX_VALUE, MIN_RATE_GBPS
-from roce_gym.config.networks import Dumbbell, LeafSpine, Star, Topology, TopologyFile
+from roce_gym.config.networks import Dumbbell, Ring, Star, Topology, TopologyFile, Triangle
 from roce_gym.config.scenario import (
     ControlConfig,
     Scenario,
@@ -33,13 +35,16 @@ __all__ = [
     "MAX_RATE_GBPS",
     "MAX_VALUE",
     "MIN_RATE_GBPS",
+    "NS_PER_M",
     "AllToAll",
     "BufferConfig",
     "ClassSettings",
+    "Clos3",
     "ControlConfig",
     "DcqcnConfig",
     "Dumbbell",
     "EcnConfig",
+    "FatTree",
     "Flow",
     "FlowList",
     "Incast",
@@ -47,6 +52,8 @@ __all__ = [
     "LeafSpine",
     "NicConfig",
     "Placement",
+    "RailOptimised",
+    "Ring",
     "RingAllReduce",
     "Scenario",
     "Settings",
@@ -57,6 +64,7 @@ __all__ = [
     "Topology",
     "TopologyFile",
     "TrafficClass",
+    "Triangle",
     "class_order",
     "validate_scenario",
 ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from roce_gym.asics import ASICS, Asic, AsicName
 from roce_gym.config.fields import MAX_PRIORITIES, Bytes, Model, NonNegative, Positive
 from roce_gym.config.settings import BufferConfig, EcnConfig
 
@@ -17,7 +18,11 @@ class TrafficClass(Model):
     priority: Annotated[int, Field(ge=0, lt=MAX_PRIORITIES)] = 3
     lossless: bool = True
     scheduling: Literal["strict", "round_robin"] = "round_robin"
-    headroom_bytes: Annotated[int, Field(ge=0, le=2**31 - 1)] | Literal["auto"] = "auto"
+    headroom_bytes: Annotated[int, Field(ge=0, le=2**31 - 1)] | Literal["auto", "sonic"] = Field(
+        "auto",
+        description="auto: what the simulator needs; sonic: SONiC's rule for the switch.asic, from "
+        "rate, cable (delay / 5 ns a metre) and MTU",
+    )
     headroom_rate_delays: NonNegative | None = Field(
         None, description="headroom as a multiple of rate x one-way delay of each port"
     )
@@ -27,8 +32,12 @@ class TrafficClass(Model):
 
 
 class SwitchConfig(Model):
-    """Switch ASIC. 16 MiB matches a shared-buffer switch of the 3.2 Tb/s class."""
+    """Switches, all alike. 16 MiB matches a shared-buffer switch of the 3.2 Tb/s class.
 
+    An `asic` gives `buffer_bytes`, and `alpha` of classes, where the scenario does not.
+    """
+
+    asic: AsicName | None = Field(None, description="see roce_gym/asics.py")
     buffer_bytes: Annotated[int, Field(gt=0, le=2**31 - 1)] = 16 * 2**20
     ecn_scales_with_rate: bool = Field(
         True, description="kmin and kmax grow with port rate over host rate"
@@ -36,6 +45,20 @@ class SwitchConfig(Model):
     alpha_scales_with_rate: bool = Field(
         False, description="alpha doubles, up to 1, for each doubling of port rate over host rate"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _buffer_of_asic(cls, raw: Any) -> Any:
+        if isinstance(raw, dict) and "buffer_bytes" not in raw:
+            asic = raw.get("asic")
+            if isinstance(asic, str) and asic in ASICS:
+                return raw | {"buffer_bytes": ASICS[asic].buffer_bytes}
+        return raw
+
+    @property
+    def known(self) -> Asic | None:
+        """What is known about the ASIC."""
+        return None if self.asic is None else ASICS[self.asic]
 
 
 class NicConfig(Model):

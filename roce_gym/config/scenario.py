@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from roce_gym.asics import ASICS
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
 from roce_gym.config.fields import MAX_PRIORITIES, Model, NonNegative
 from roce_gym.config.networks import Topology
@@ -76,6 +77,14 @@ class Scenario(Model):
         for field, value in used:
             if value not in names:
                 raise ValueError(f"{field} = {value!r} is not a class; allowed: {sorted(names)}")
+        asic = self.switch.known
+        for c in self.classes:
+            if c.headroom_bytes == "sonic" and (asic is None or asic.has_tiles is None):
+                known = [name for name, one in ASICS.items() if one.has_tiles is not None]
+                raise ValueError(
+                    f"classes.{c.name}.headroom_bytes = 'sonic' needs a switch that SONiC's rule "
+                    f"is for, not switch.asic = {self.switch.asic!r}; allowed: {', '.join(known)}"
+                )
         return self
 
 

@@ -5,9 +5,21 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from roce_gym.config import Dumbbell, LeafSpine, Star, Topology
+from roce_gym.config import (
+    Clos3,
+    Dumbbell,
+    FatTree,
+    LeafSpine,
+    RailOptimised,
+    Ring,
+    Star,
+    Topology,
+    TopologyFile,
+    Triangle,
+)
 from roce_gym.errors import TopologyError
-from roce_gym.topology.generate import dumbbell, leaf_spine, star
+from roce_gym.topology.clos import clos3, rail_optimised
+from roce_gym.topology.generate import circle, dumbbell, leaf_spine, star
 from roce_gym.topology.graph import Network
 from roce_gym.topology.hpcc_file import read_hpcc_topology
 
@@ -23,25 +35,43 @@ def build_network(config: Topology) -> Network:
         TopologyError: see :func:`check_network`.
         TraceFileError: a topology file cannot be read.
     """
-    if isinstance(config, Star):
-        network = star(config)
-    elif isinstance(config, Dumbbell):
-        network = dumbbell(config)
-    elif isinstance(config, LeafSpine):
-        network = leaf_spine(config)
-    else:
+    if isinstance(config, TopologyFile):
         network = read_hpcc_topology(config.path)
         try:
             check_network(network)
         except TopologyError as error:
             raise TopologyError(f"{config.path}: {error}") from None
         return network
-    check_network(network)
+    network = _generate(config)
+    rails_apart = isinstance(config, RailOptimised) and not config.spines
+    check_network(network, whole=not rails_apart)
     return network
 
 
-def check_network(network: Network) -> None:
+def _generate(
+    config: Star | Dumbbell | LeafSpine | Clos3 | FatTree | RailOptimised | Ring | Triangle,
+) -> Network:
+    if isinstance(config, Star):
+        return star(config)
+    if isinstance(config, Dumbbell):
+        return dumbbell(config)
+    if isinstance(config, LeafSpine):
+        return leaf_spine(config)
+    if isinstance(config, Clos3):
+        return clos3(config)
+    if isinstance(config, FatTree):
+        return clos3(config.as_clos3)
+    if isinstance(config, RailOptimised):
+        return rail_optimised(config)
+    return circle(config)
+
+
+def check_network(network: Network, *, whole: bool = True) -> None:
     """What routing and the simulator rely on.
+
+    Args:
+        network: to check.
+        whole: whether all hosts must reach each other over Ethernet.
 
     Raises:
         TopologyError: fewer than two hosts; a host without exactly one cable, or with a cable to
@@ -64,7 +94,9 @@ def check_network(network: Network) -> None:
             f"the cable of a host must lead to a switch; that of {network.describe(host)} leads "
             f"to {network.describe(int(switch[host]))}"
         )
-    island = _islands(network)[: network.num_hosts]
+    if not whole:
+        return
+    island = _islands(network)[: network.num_places]
     apart = np.flatnonzero(island != island[0])
     if len(apart):
         raise TopologyError(

@@ -25,7 +25,7 @@ def place_hosts(tenant: Tenant, index: int, network: Network, seed: int) -> tupl
     """
     field = f"tenants.{tenant.name}.hosts"
     if isinstance(tenant.hosts, Placement):
-        return _draw(tenant.hosts, field, index, network.num_hosts, seed)
+        return _draw(tenant.hosts, field, index, network.num_places, seed)
     if not tenant.hosts:
         raise ConfigError(f"{field}: is empty; at least one host is needed")
     hosts = []

@@ -18,10 +18,11 @@ class QueuePair:
     """One reliable connection from `src` to `dst`.
 
     Attributes:
-        src, dst: hosts.
+        src, dst: hosts; of two GPUs of one server, their ends on its NVLink.
         tenant: index into `Scenario.tenants`.
         class_index: index into `Scenario.classes` (data packets).
         data_links, ack_links: directed links in order, host to host and back.
+        is_local: whether it runs over the NVLink of a server, and never leaves it.
     """
 
     src: int
@@ -30,6 +31,7 @@ class QueuePair:
     class_index: int
     data_links: tuple[int, ...]
     ack_links: tuple[int, ...]
+    is_local: bool = False
 
 
 @dataclass(frozen=True, slots=True)

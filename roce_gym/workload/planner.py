@@ -83,7 +83,7 @@ class _PlanBuilder:
     def __init__(self, network: Network, router: Router, seed: int) -> None:
         self.network = network
         self.router = router
-        self.qps = QueuePairs(router, int(seed))
+        self.qps = QueuePairs(network, router, int(seed))
         self.jobs: list[JobPlan] = []
 
     def add(self, job: Job, place: JobPlace) -> None:

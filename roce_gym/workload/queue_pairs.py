@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from roce_gym.errors import TopologyError
 from roce_gym.routing import Router, stable_hash
+from roce_gym.topology.graph import Network
 from roce_gym.workload.plan import QueuePair
 
 _DATA, _ACK = 0, 1
@@ -32,13 +34,16 @@ class JobPlace:
 
 
 class QueuePairs:
-    """Queue pairs in order of creation, each with its paths.
+    """Queue pairs in order of creation, each with its ends and paths.
+
+    Two GPUs of one server talk over its NVLink, unless a path is given, which leads over NICs.
 
     ECMP sees an entropy that depends on the seed, the tenant, the job and the queue pair's number
     in the job, not on what else is planned.
     """
 
-    def __init__(self, router: Router, seed: int) -> None:
+    def __init__(self, network: Network, router: Router, seed: int) -> None:
+        self._network = network
         self._router = router
         self._seed = seed
         self._created: list[QueuePair] = []
@@ -60,13 +65,22 @@ class QueuePairs:
 
         Returns:
             Its number in order of creation.
+
+        Raises:
+            TopologyError: there is no path; names the job.
         """
-        if data_links is None:
-            data_links = self._router.ecmp_path(src, dst, self._entropy(place, k, _DATA))
-        if ack_links is None:
-            ack_links = self._router.ecmp_path(dst, src, self._entropy(place, k, _ACK))
+        if data_links is None and ack_links is None:
+            src, dst = self._network.ends(src, dst)
+        try:
+            if data_links is None:
+                data_links = self._router.ecmp_path(src, dst, self._entropy(place, k, _DATA))
+            if ack_links is None:
+                ack_links = self._router.ecmp_path(dst, src, self._entropy(place, k, _ACK))
+        except TopologyError as error:
+            raise TopologyError(f"{place.name}: {error}") from None
+        is_local = src >= self._network.num_places
         self._created.append(
-            QueuePair(src, dst, place.tenant, place.class_index, data_links, ack_links)
+            QueuePair(src, dst, place.tenant, place.class_index, data_links, ack_links, is_local)
         )
         return len(self._created) - 1
 
