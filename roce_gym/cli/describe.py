@@ -9,10 +9,10 @@ import numpy as np
 
 from roce_gym.assembly.devices import headroom_bytes
 from roce_gym.cli.case import Case, load_case
+from roce_gym.cli.describe_network import describe_network
 from roce_gym.cli.describe_text import describe_in_text
 from roce_gym.cli.text import to_json
 from roce_gym.knobs import KnobSpace
-from roce_gym.units import BPS_PER_GBPS, PS_PER_NS
 
 
 def describe(arguments: argparse.Namespace) -> int:
@@ -31,42 +31,13 @@ def resolve(case: Case) -> dict[str, Any]:
         "preset": case.preset,
         "changes": list(case.changes),
         "settings": case.settings.model_dump(mode="json"),
-        "network": _network(case),
+        "network": describe_network(case.network),
         "buffer": _buffer(case),
         "tenants": _tenants(case),
         "knobs": [
             {"name": k.name, "low": k.low, "high": k.high, "unit": k.unit, "is_log": k.is_log}
             for k in KnobSpace(case.scenario, case.network).knobs
         ],
-    }
-
-
-def _network(case: Case) -> dict[str, Any]:
-    net = case.network
-    kinds: list[tuple[str, Any]] = [
-        ("hosts", net.host_link),
-        (
-            "switches",
-            np.flatnonzero((net.link_src >= net.num_hosts) & (net.link_dst > net.link_src)),
-        ),
-    ]
-    cables = []
-    for end, links in kinds:
-        rows = np.stack([net.link_rate_bps[links], net.link_delay_ps[links]], axis=1)
-        for (rate, delay), count in zip(*np.unique(rows, axis=0, return_counts=True), strict=True):
-            cables.append(
-                {
-                    "between": f"{end} and switches",
-                    "count": int(count),
-                    "rate_gbps": int(rate) / BPS_PER_GBPS,
-                    "delay_ns": int(delay) / PS_PER_NS,
-                }
-            )
-    return {
-        "hosts": net.num_hosts,
-        "switches": net.num_switches,
-        "cables": cables,
-        "lossy_links": int((net.link_loss > 0).sum()),
     }
 
 
@@ -87,6 +58,7 @@ def _buffer(case: Case) -> dict[str, Any]:
     taken = sum(sums.values()) + reserved * ports
     fullest = int(np.argmax(taken))
     return {
+        "asic": case.scenario.switch.asic,
         "buffer_bytes": case.scenario.switch.buffer_bytes,
         "switch": net.describe(net.num_hosts + fullest),
         "ports": int(ports[fullest]),
@@ -112,10 +84,11 @@ def _tenants(case: Case) -> dict[str, Any]:
         pairs = [pair for pair in case.plan.qps if pair.tenant == index]
         hosts = sorted({host for pair in pairs for host in (pair.src, pair.dst)})
         listed = tenant.hosts if isinstance(tenant.hosts, tuple) else None
-        labels = [int(case.network.node_label[host]) for host in hosts]
+        labels = sorted({int(case.network.node_label[host]) for host in hosts})
         jobs[tenant.name] = {
             "hosts": labels if listed is None else list(listed),
             "queue_pairs": len(pairs),
+            "queue_pairs_on_nvlink": sum(pair.is_local for pair in pairs),
             "flows": sum(len(job.flow_bytes) for job in case.plan.jobs if job.tenant == index),
         }
     return jobs

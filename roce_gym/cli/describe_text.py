@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from roce_gym.asics import ASICS
 from roce_gym.cli.case import Case
+from roce_gym.cli.catalogue import describe_asic
+from roce_gym.cli.describe_network import plural
 from roce_gym.cli.text import facts, number, percent, short, table
 from roce_gym.config import DcqcnConfig, FlowList, Incast, NicConfig
 
@@ -41,8 +44,8 @@ def describe_in_text(case: Case, found: dict[str, Any]) -> str:
 def _topology_rows(case: Case, network: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("kind", case.base.topology.kind),
-        ("hosts", str(network["hosts"])),
-        ("switches", str(network["switches"])),
+        ("hosts", str(network["hosts"]) + _servers(network)),
+        ("switches", str(network["switches"]) + _tiers(network["tiers"])),
     ]
     for cable in network["cables"]:
         rows.append(
@@ -52,9 +55,28 @@ def _topology_rows(case: Case, network: dict[str, Any]) -> list[tuple[str, str]]
                 f"{short(cable['delay_ns'])} ns, {cable['between']}",
             )
         )
+    if network["oversubscription"]:
+        ratios = network["oversubscription"].items()
+        text = ", ".join(f"{short(ratio)}:1 at {plural(tier)}" for tier, ratio in ratios)
+        rows.append(("oversubscription", text))
+    count = network["paths_between_first_and_last_host"]
+    rows.append(("shortest paths", f"{count or 'none'} between the first host and the last"))
+    if network["routed_one_way"]:
+        rows.append(("routing", "clockwise only"))
     if network["lossy_links"]:
         rows.append(("lossy links", f"{network['lossy_links']} (one direction each)"))
     return rows
+
+
+def _servers(network: dict[str, Any]) -> str:
+    return f" (GPUs of {network['servers']} servers)" if network["servers"] else ""
+
+
+def _tiers(tiers: dict[str, int]) -> str:
+    if len(tiers) < 2:
+        return ""
+    sizes = (f"{size} {plural(name) if size > 1 else name}" for name, size in tiers.items())
+    return f" ({', '.join(sizes)})"
 
 
 def _class_table(case: Case, buffer: dict[str, Any]) -> str:
@@ -90,6 +112,7 @@ def _class_table(case: Case, buffer: dict[str, Any]) -> str:
 def _buffer_rows(buffer: dict[str, Any]) -> list[tuple[str, str]]:
     whole = buffer["buffer_bytes"]
     return [
+        *([("ASIC", _asic(buffer["asic"]))] if buffer["asic"] else []),
         ("total", f"{number(whole)} B a switch"),
         *(
             (name, f"{number(buffer[f'{name}_bytes'])} B, {percent(share, 1)}")
@@ -98,6 +121,10 @@ def _buffer_rows(buffer: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("at", f"{buffer['switch']}, {buffer['ports']} ports: the one with the least shared"),
     ]
+
+
+def _asic(name: Any) -> str:
+    return f"{name}: {describe_asic(ASICS[name])}"
 
 
 def _nic_rows(nic: NicConfig) -> list[tuple[str, str]]:
@@ -131,13 +158,19 @@ def _tenant_rows(case: Case, tenants: dict[str, Any]) -> list[tuple[str, str]]:
             (
                 tenant.name,
                 f"class {tenant.traffic_class}, weight {short(tenant.weight)}, "
-                f"{number(planned['queue_pairs'])} queue pairs, {len(hosts)} hosts: {shown}",
+                f"{number(planned['queue_pairs'])} queue pairs{_on_nvlink(planned)}, "
+                f"{len(hosts)} hosts: {shown}",
             )
         )
         for job in tenant.jobs:
             flows = f"{number(planned['flows'])} flows" if isinstance(job, FlowList) else ""
             rows.append(("", f"  {job.kind}: {flows or _job(job)}{_span(job)}"))
     return rows
+
+
+def _on_nvlink(planned: dict[str, Any]) -> str:
+    inside = planned["queue_pairs_on_nvlink"]
+    return f" ({number(inside)} on NVLink)" if inside else ""
 
 
 def _job(job: Any) -> str:

@@ -83,7 +83,7 @@ def _add(commands: Any, name: str, function: Any, text: str, epilog: str = "") -
 
 
 def _add_list(commands: Any) -> None:
-    _add(commands, "list", _list, "list packaged scenarios, environments and presets")
+    _add(commands, "list", _list, "list packaged scenarios, environments, presets and switch ASICs")
 
 
 def _add_describe(commands: Any) -> None:
