@@ -33,8 +33,9 @@ def _uplinks(field: str, ratio: float, down_gbps: float, up_gbps: float) -> int:
 
 def _require_one(first: str, a: object, second: str, b: object) -> None:
     if (a is None) == (b is None):
-        problem = "are both missing" if a is None else f"= {a} and {b} are both given"
-        raise ValueError(f"{first} and {second} {problem}; allowed: one of them")
+        if a is None:
+            raise ValueError(f"{first} and {second} are both missing; allowed: one of them")
+        raise ValueError(f"{first} = {a} and {second} = {b} are both given; allowed: one of them")
 
 
 class LeafSpine(Cabled):
