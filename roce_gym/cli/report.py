@@ -36,14 +36,20 @@ def _times(tenants: dict[str, Any], name: str, what: str) -> str:
         "interference",
         "goodput Gb/s",
     ]
+    rates = ["goodput_gbps"]
+    if any("nvlink_goodput_gbps" in numbers for numbers in tenants.values()):
+        head.append("NVLink Gb/s")
+        rates.append("nvlink_goodput_gbps")
     rows = []
     for tenant, numbers in tenants.items():
         jobs = [job for job in numbers["jobs"] if (job["flows"] is None) == (what == "rounds")]
         if not jobs:
             continue
-        rows.append([tenant, *_cells(numbers, name, what), number(numbers["goodput_gbps"], 2)])
+        goodput = [number(numbers[rate], 2) for rate in rates]
+        rows.append([tenant, *_cells(numbers, name, what), *goodput])
         if len(numbers["jobs"]) > 1:
-            rows += [[f"  {job['kind']}", *_cells(job, name, what), ""] for job in jobs]
+            blank = [""] * len(rates)
+            rows += [[f"  {job['kind']}", *_cells(job, name, what), *blank] for job in jobs]
     return table(head, rows)
 
 

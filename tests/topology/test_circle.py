@@ -98,3 +98,38 @@ def test_triangle__traffic_arrives(routing):
     assert interval.delivered_bytes.tolist() == [10_000] * 6
     counterclockwise = interval.tx_bytes[7::2].sum()
     assert (counterclockwise == 0) == (routing == "clockwise")
+
+
+@pytest.mark.parametrize("kind", [{"kind": "triangle"}, {"kind": "ring", "switches": 5}])
+@pytest.mark.parametrize("routing", ["shortest", "clockwise"])
+def test_clockwise__pauses_wait_for_each_other_for_ever(kind, routing):
+    # Everyone sends to the second next switch, at line rate: each buffer fills with packets for the
+    # next one, which is full as well. Shortest routes in a triangle, or less load, have no circle.
+    switches = kind.get("switches", 3)
+    flows = [
+        {"src": host, "dst": (host + 2) % switches, "bytes": 10_000_000} for host in range(switches)
+    ]
+    scenario = validate_scenario(
+        {
+            "name": "deadlock",
+            "topology": kind | {"routing": routing},
+            "switch": {"buffer_bytes": 600_000},
+            "tenants": [
+                {
+                    "name": "a",
+                    "hosts": list(range(switches)),
+                    "jobs": [{"kind": "flows", "flows": flows}],
+                }
+            ],
+        }
+    )
+    fabric = Fabric(scenario, preset="pfc_only")
+    fabric.advance(us=2000)
+    later = fabric.advance(us=2000)
+    is_stuck = later.delivered_bytes.sum() == 0 and later.outstanding_bytes.sum() > 0
+    # Two switches on is the shorter way in a ring of five: clockwise either way.
+    assert is_stuck == (routing == "clockwise" or switches == 5)
+    if is_stuck:
+        trunks = slice(2 * switches, None, 2)
+        assert (later.paused_ps[trunks] == later.end_ps - later.start_ps).all()
+        assert later.dropped_packets.sum() == 0

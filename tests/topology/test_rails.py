@@ -295,3 +295,11 @@ def test_cli__trace_counts_nics_only(tmp_path, capsys):
 def test_defaults():
     config = RailOptimised(nodes=2)
     assert (config.gpus_per_node, config.host_rate_gbps, config.nvlink_gbps) == (8, 400, 3600)
+
+
+def test_cli__goodput_over_nvlink_has_a_column(tmp_path, capsys):
+    path = tmp_path / "rails.yaml"
+    for dst, expected in ((1, True), (4, False)):
+        path.write_text(parts([0, dst], flows(flow(0, dst))).scenario.model_dump_json())
+        assert main(["run", str(path), "--duration-us", "100"]) == 0
+        assert ("NVLink Gb/s" in capsys.readouterr().out) == expected
