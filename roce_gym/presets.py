@@ -208,11 +208,10 @@ def resolve_settings(
 def _buffer(
     scenario: Scenario, given: BufferConfig | None, of_preset: BufferConfig
 ) -> BufferConfig:
-    """The scenario's, else the preset's; the switch ASIC's alpha where the scenario has none."""
-    buffer = of_preset if given is None else given
+    """The scenario's, else the preset's with the alpha of the switch ASIC."""
     asic = scenario.switch.known
+    if given is not None:
+        return given
     if asic is None or asic.alpha is None:
-        return buffer
-    if given is not None and "alpha" in given.model_fields_set:
-        return buffer
-    return buffer.model_copy(update={"alpha": asic.alpha})
+        return of_preset
+    return of_preset.model_copy(update={"alpha": asic.alpha})

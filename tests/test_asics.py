@@ -5,7 +5,9 @@ from typing import get_args
 import pytest
 
 from roce_gym.asics import ASICS, AsicName
-from roce_gym.config import validate_scenario
+from roce_gym.cli.case import load_case
+from roce_gym.cli.parser import make_parser
+from roce_gym.config import BufferConfig, SwitchConfig, TrafficClass, validate_scenario
 from roce_gym.errors import ConfigError
 from roce_gym.presets import PRESETS, resolve_settings
 
@@ -66,9 +68,31 @@ def test_without_an_asic_nothing_changes(preset):
     assert buffer_of(scenario, preset) == PRESETS[preset or "connectx_default"].buffer
 
 
-def test_a_dump_is_the_same_scenario():
-    scenario = scenario_with({"asic": "spectrum3"})
-    assert validate_scenario(scenario.model_dump(mode="json")) == scenario
+@pytest.mark.parametrize("buffer", [None, {"reserved_bytes": 0}, {"alpha": 0.5}])
+def test_a_dump_is_the_same_scenario(buffer):
+    scenario = scenario_with({"asic": "tomahawk3"}, buffer)
+    again = validate_scenario(scenario.model_dump(mode="json"))
+    assert again == scenario and buffer_of(again) == buffer_of(scenario)
+    parts = {name: getattr(scenario, name) for name in type(scenario).model_fields}
+    assert validate_scenario(parts) == scenario
+
+
+def test_parts_made_in_python():
+    given = TrafficClass(name="roce", buffer=BufferConfig(reserved_bytes=0))
+    for chosen in (given, {"name": "roce", "buffer": given.buffer}):
+        raw = scenario_with({}).model_dump() | {"classes": [chosen]}
+        assert buffer_of(validate_scenario(raw)).alpha == 0.125
+        raw["switch"] = SwitchConfig(asic="tomahawk3")
+        assert buffer_of(validate_scenario(raw)).alpha == 0.25
+
+
+def test_changes_on_the_command_line_are_what_runs():
+    options = ["--set", "switch.asic=tomahawk3", "--set", "training.reserved_bytes=0"]
+    arguments = make_parser().parse_args(["describe", "noisy_neighbor", *options])
+    case = load_case(arguments)
+    assert case.base.switch.buffer_bytes == 8_000_000  # as the scenario says
+    assert case.settings.classes["training"].buffer.reserved_bytes == 0
+    assert resolve_settings(case.scenario, 100.0) == case.settings
 
 
 def test_unknown_asic():

@@ -141,6 +141,13 @@ def test_class__sonic_rule_needs_a_switch_it_is_for(asic):
         scenario_with(asic)
 
 
+def test_class__sonic_rule_does_not_know_every_rate():
+    topology = {"kind": "star", "hosts": 2, "host_rate_gbps": 56}
+    scenario = scenario_with(topology=topology)
+    with pytest.raises(ConfigError, match=r"classes.roce.headroom_bytes: .* no ports of 56 Gb/s"):
+        headroom_bytes(scenario, build_network(scenario.topology), 0)
+
+
 def test_class__lossy_has_none():
     scenario = scenario_with(classes=[{"lossless": False, "headroom_bytes": "sonic"}])
     assert not headroom_bytes(scenario, build_network(scenario.topology), 0).any()

@@ -70,13 +70,16 @@ def _headroom(scenario: Scenario, class_index: int, rate_bps: int, delay_ps: int
     if chosen.headroom_bytes == "auto":
         return _simulator_headroom(scenario, rate_bps, delay_ps)
     if chosen.headroom_bytes == "sonic" and asic is not None:
-        return sonic_headroom_bytes(
-            rate_bps,
-            delay_ps / (NS_PER_M * PS_PER_NS),
-            scenario.nic.mtu_bytes,
-            cell_bytes=asic.cell_bytes,
-            has_tiles=bool(asic.has_tiles),
-        )
+        try:
+            return sonic_headroom_bytes(
+                rate_bps,
+                delay_ps / (NS_PER_M * PS_PER_NS),
+                scenario.nic.mtu_bytes,
+                cell_bytes=asic.cell_bytes,
+                has_tiles=bool(asic.has_tiles),
+            )
+        except ConfigError as error:
+            raise ConfigError(f"classes.{chosen.name}.{error}") from None
     return int(chosen.headroom_bytes)
 
 

@@ -31,6 +31,21 @@ class TrafficClass(Model):
     buffer: BufferConfig | None = Field(None, description="None: from the preset")
 
 
+def with_default_alpha(raw: Any, alpha: float) -> Any:
+    """A class, or what one is made from, with `alpha` in its buffer if there is one without."""
+    if not isinstance(raw, dict | TrafficClass):
+        return raw
+    buffer = raw.buffer if isinstance(raw, TrafficClass) else raw.get("buffer")
+    if isinstance(buffer, dict) and "alpha" not in buffer:
+        buffer = buffer | {"alpha": alpha}
+    elif isinstance(buffer, BufferConfig) and "alpha" not in buffer.model_fields_set:
+        buffer = buffer.model_copy(update={"alpha": alpha})
+    else:
+        return raw
+    change = {"buffer": buffer}
+    return raw.model_copy(update=change) if isinstance(raw, TrafficClass) else raw | change
+
+
 class SwitchConfig(Model):
     """Switches, all alike. 16 MiB matches a shared-buffer switch of the 3.2 Tb/s class.
 

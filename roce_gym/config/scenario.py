@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from roce_gym.asics import ASICS
-from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
+from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass, with_default_alpha
 from roce_gym.config.fields import MAX_PRIORITIES, Model, NonNegative
 from roce_gym.config.networks import Topology
 from roce_gym.config.tenants import Tenant
@@ -61,6 +61,18 @@ class Scenario(Model):
     tenants: Annotated[tuple[Tenant, ...], Field(min_length=1)]
     control: ControlConfig = ControlConfig()
     simulator: SimulatorConfig = SimulatorConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _alpha_of_asic(cls, raw: Any) -> Any:
+        """Writes the ASIC's alpha into buffers without one, so that a dump means the same."""
+        classes = raw.get("classes") if isinstance(raw, dict) else None
+        switch = raw.get("switch") if isinstance(raw, dict) else None
+        name = switch.get("asic") if isinstance(switch, dict) else getattr(switch, "asic", None)
+        asic = ASICS[name] if isinstance(name, str) and name in ASICS else None
+        if asic is None or asic.alpha is None or not isinstance(classes, list | tuple):
+            return raw
+        return raw | {"classes": [with_default_alpha(c, asic.alpha) for c in classes]}
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:
