@@ -17,7 +17,7 @@ from roce_gym.errors import SimulationError
 from roce_gym.presets import resolve_settings
 from roce_gym.sim import engine
 from roce_gym.sim import types as t
-from roce_gym.sim.handle import make_table
+from roce_gym.sim.handle import make_table, packed
 from roce_gym.sim.jit import call_announced
 from roce_gym.telemetry import Interval, Meter
 from roce_gym.topology import build_network
@@ -168,9 +168,9 @@ class Fabric:
         return self._meter.close(self._state, np.concatenate(logged))
 
     def _hold(self, state: t.State) -> None:
-        """Takes a state over, with what kernels take: its table, or without JIT itself."""
-        self._state = state
-        self._argument: Any = state if numba.config.DISABLE_JIT else make_table(state)
+        """Takes a copy of a state, with what kernels take: its table, or without JIT itself."""
+        self._state = packed(state)
+        self._argument: Any = self._state if numba.config.DISABLE_JIT else make_table(self._state)
 
     def _drain_log(self) -> NDArray[Any]:
         core: Any = self._state.core[0]
@@ -217,7 +217,7 @@ class Fabric:
             getattr(self._state, name).shape != getattr(then, name).shape for name in fixed
         ):
             raise SimulationError("restore: the snapshot is of another scenario or seed")
-        self._hold(t.State(*(array.copy() for array in snapshot.arrays)))
+        self._hold(then)
         self._tuner.assume(snapshot.settings)
         self.settings = snapshot.settings
         self._meter.reset(self._state)

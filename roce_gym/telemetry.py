@@ -118,7 +118,7 @@ class Meter:
             "lost_packets": state.link_losses.copy(),
             "acked_bytes": state.sender["snd_una"].copy(),
             "delivered_bytes": state.receiver["expected"].copy(),
-            "cnps": state.receiver["cnps"].copy(),
+            "cnps": state.qp["cnps"].copy(),
             "job_busy_ps": state.job["busy_ps"].copy(),
             "events": int(state.core[0]["events"]),
         }
@@ -139,7 +139,7 @@ class Meter:
             ingress_bytes=self._grid(state.ingress, "bytes")
             + self._grid(state.ingress, "headroom_used"),
             headroom_bytes=self._grid(state.ingress, "headroom_used"),
-            outstanding_bytes=state.sender["posted"] - state.sender["snd_una"],
+            outstanding_bytes=state.qp["posted"] - state.sender["snd_una"],
             rate_bps=state.sender["rate_bps"].copy(),
             alpha=state.dcqcn["alpha"].copy(),
             job_round=state.job["round"].copy(),

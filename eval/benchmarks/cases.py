@@ -96,7 +96,7 @@ def cases(quick: bool = False) -> list[Case]:
     ):
         spread = {shape: _across_leaves(shape[0], shape[1]) for shape in (small, middle, large)}
         rows: list[tuple[str, dict[str, Any], list[dict[str, Any]], float, float]] = [
-            ("star, incast 32:1", star, _incast(32), 2000, near),
+            ("star, incast 32:1", star, _incast(32), 20_000, near),
             ("16 hosts, ring", _leaf_spine(*small), _ring(spread[small], 8), 1000, near),
             ("16 hosts, all-to-all", _leaf_spine(*small), _all_to_all(spread[small], 8), 600, near),
             ("128 hosts, ring", _leaf_spine(*middle), _ring(spread[middle], 64), 200, near),

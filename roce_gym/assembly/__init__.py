@@ -15,12 +15,14 @@ from roce_gym.assembly.endpoints import (
     make_qps,
     make_receivers,
     make_schedulers,
+    make_senders,
 )
-from roce_gym.assembly.events import make_core, num_members, num_slots, wheel_size
+from roce_gym.assembly.events import is_far, make_core, num_members, num_slots, wheel_size
 from roce_gym.assembly.jobs import make_jobs
 from roce_gym.assembly.pools import make_pools, most_posts
 from roce_gym.config import Scenario, class_order
 from roce_gym.sim import types as t
+from roce_gym.sim.sorting import SORT_MARGIN
 from roce_gym.topology.graph import Network
 from roce_gym.units import us_to_ps
 from roce_gym.workload.plan import Plan
@@ -41,18 +43,19 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
     buckets, shift = wheel_size(scenario.nic, network)
     path, max_hops = make_paths(plan)
     jobs = make_jobs(plan)
-    nic, ready = make_schedulers(plan, network.num_hosts, num_classes, order)
+    nic, ready = make_schedulers(network, plan, num_classes, order)
     packet, message = make_pools(network, plan)
+    places = slots + SORT_MARGIN
     return t.State(
         params=_params(scenario, network, plan, seed, max_hops, (buckets - 2) << shift),
-        core=make_core(slots, shift, len(packet), len(message)),
+        core=make_core(places, shift, len(packet), len(message)),
         event_ps=np.full(slots, t.FOREVER, np.int64),
         event_next=np.full(slots, t.NONE, np.int32),
         event_order=np.zeros(slots, np.int64),
         bucket_head=np.full(buckets, t.NONE, np.int32),
         bucket_bits=np.zeros(buckets // 32, np.int64),
         bucket_words=np.zeros(buckets // 1024, np.int64),
-        current=np.zeros(slots, np.int64),
+        current=np.zeros(places, np.int64),
         far=np.zeros(slots - 2 * network.num_links, t.TIMER),
         packet=packet,
         packet_order=np.zeros(len(packet), np.int64),
@@ -64,12 +67,12 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
         switch=np.zeros(network.num_switches, t.SWITCH),
         path=path,
         qp=make_qps(scenario, network, plan, internal, jobs["endpoint"], jobs["qp_job"]),
-        sender=np.zeros(len(plan.qps), t.SENDER),
-        receiver=make_receivers(len(plan.qps)),
+        sender=make_senders(len(plan.qps)),
+        receiver=make_receivers(scenario, plan, internal),
         nic=nic,
         ready=ready,
         paced=make_paced(plan, network.num_hosts),
-        paced_qp=np.zeros(len(plan.qps), np.int32),
+        paced_qp=np.zeros(len(plan.qps), t.PACED_QP),
         host_link=network.host_link,
         mrg=np.array(scenario.simulator.mrg32k3a_state or (0,) * 6, np.int64),
         posted=np.zeros(most_posts(plan) + 1, np.int32),
@@ -128,6 +131,7 @@ def _params(
         "horizon_ps": horizon_ps,
         "scheduled_order": scenario.simulator.tie_order == "scheduled",
         "mrg32k3a": scenario.simulator.mrg32k3a_state is not None,
+        "far_memory": is_far(network),
         "clock_ps": scenario.simulator.clock_ps,
     }
     for name, value in values.items():

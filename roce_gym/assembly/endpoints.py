@@ -33,14 +33,8 @@ def make_qps(
 ) -> NDArray[Any]:
     """What does not change about a QP, and its empty list of messages."""
     qp = np.zeros(len(plan.qps), t.QP)
-    names = [c.name for c in scenario.classes]
-    cls = np.array([internal[names[p.class_index]] for p in plan.qps], np.int32)
-    nic = scenario.nic
     qp["src"] = [p.src for p in plan.qps]
-    qp["dst"] = [p.dst for p in plan.qps]
-    qp["cls"] = cls
-    qp["ack_cls"] = internal[nic.ack_class] if nic.ack_class else cls
-    qp["cnp_cls"] = internal[nic.cnp_class] if nic.cnp_class else cls
+    qp["cls"] = _classes(scenario, plan, internal)
     qp["tenant"] = [p.tenant for p in plan.qps]
     qp["job"] = qp_job
     qp["endpoint"] = endpoint
@@ -49,9 +43,25 @@ def make_qps(
     return qp
 
 
-def make_receivers(num_qps: int) -> NDArray[Any]:
+def _classes(scenario: Scenario, plan: Plan, internal: dict[str, int]) -> NDArray[np.int32]:
+    names = [c.name for c in scenario.classes]
+    return np.array([internal[names[p.class_index]] for p in plan.qps], np.int32)
+
+
+def make_senders(num_qps: int) -> NDArray[Any]:
+    """Senders with nothing to send."""
+    sender = np.zeros(num_qps, t.SENDER)
+    sender["oldest_end"] = t.FOREVER
+    return sender
+
+
+def make_receivers(scenario: Scenario, plan: Plan, internal: dict[str, int]) -> NDArray[Any]:
     """Receivers that expect the first byte."""
-    receiver = np.zeros(num_qps, t.RECEIVER)
+    receiver = np.zeros(len(plan.qps), t.RECEIVER)
+    nic = scenario.nic
+    cls = _classes(scenario, plan, internal)
+    receiver["ack_cls"] = internal[nic.ack_class] if nic.ack_class else cls
+    receiver["cnp_cls"] = internal[nic.cnp_class] if nic.cnp_class else cls
     receiver["nack_seq"] = t.NONE
     receiver["cnp_ps"] = -t.FOREVER
     return receiver
@@ -66,12 +76,13 @@ def make_dcqcn(num_qps: int) -> NDArray[Any]:
 
 
 def make_schedulers(
-    plan: Plan, num_hosts: int, num_classes: int, order: tuple[int, ...]
+    network: Network, plan: Plan, num_classes: int, order: tuple[int, ...]
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Ranges of consecutive QPs of each (host, class), and their words of ready bits."""
     position = {c: i + 1 for i, c in enumerate(order)}
-    nic = np.zeros(num_hosts * num_classes, t.NIC_CLASS)
+    nic = np.zeros(network.num_hosts * num_classes, t.NIC_CLASS)
     nic["last_served"] = t.NONE
+    nic["line_bps"] = np.repeat(network.link_rate_bps[network.host_link], num_classes)
     for i, pair in enumerate(plan.qps):
         record = nic[pair.src * num_classes + position[pair.class_index]]
         if record["num_qps"] == 0:

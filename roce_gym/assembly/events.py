@@ -15,6 +15,11 @@ from roce_gym.workload.plan import Plan
 
 MIN_BUCKETS = 1024
 EVENTS_PER_BUCKET = 4
+EVENTS_PER_BUCKET_FAR = 16
+"""Where memory is far: looking ahead ends at the end of a bucket."""
+_CORE_CACHE_BYTES = 1 << 20
+_LINK_BYTES = t.LINK.itemsize + 2 * (t.QUEUE.itemsize + t.INGRESS.itemsize)
+"""What the simulator keeps of a link with one configured class."""
 
 
 def num_members(plan: Plan) -> int:
@@ -29,6 +34,11 @@ def num_slots(network: Network, plan: Plan) -> int:
     return 2 * network.num_links + network.num_hosts + timers
 
 
+def is_far(network: Network) -> bool:
+    """Whether a core's own cache is too small for the links' records; see `sim/lookahead.py`."""
+    return network.num_links * _LINK_BYTES > _CORE_CACHE_BYTES
+
+
 def largest_frame_bytes(nic: NicConfig) -> int:
     """Largest frame on the wire, with preamble and gap."""
     frame = max(nic.mtu_bytes + nic.header_bytes, nic.ack_bytes, nic.cnp_bytes, nic.pfc_bytes)
@@ -39,13 +49,14 @@ def wheel_size(nic: NicConfig, network: Network) -> tuple[int, int]:
     """Number of buckets, a power of two, and log2 of their width in ps.
 
     A link at full rate has about one event a data frame; a bucket is as wide as makes
-    EVENTS_PER_BUCKET of them, which costs least (sorting against looking for the next one). The
-    wheel is longer than any delay plus serialisation.
+    a few of them, which costs least (sorting against looking for the next one). The wheel is longer
+    than any delay plus serialisation.
     """
     frame = largest_frame_bytes(nic)
     rates = network.link_rate_bps.astype(np.float64)
     events_per_ps = float((rates / (8 * (nic.mtu_bytes + nic.header_bytes))).sum()) / PS_PER_S
-    shift = min(16, max(6, round(np.log2(EVENTS_PER_BUCKET / events_per_ps))))
+    wanted = EVENTS_PER_BUCKET_FAR if is_far(network) else EVENTS_PER_BUCKET
+    shift = min(16, max(5, round(np.log2(wanted / events_per_ps))))
     longest = max(
         int(delay) + (frame * ps_per_kib(int(rate)) >> 10)
         for rate, delay in zip(network.link_rate_bps, network.link_delay_ps, strict=True)
@@ -56,10 +67,10 @@ def wheel_size(nic: NicConfig, network: Network) -> tuple[int, int]:
     return buckets, shift
 
 
-def make_core(num_slots: int, shift: int, num_packets: int, num_messages: int) -> NDArray[Any]:
-    """The counters of the event loop at time 0."""
+def make_core(num_places: int, shift: int, num_packets: int, num_messages: int) -> NDArray[Any]:
+    """The counters of the event loop at time 0; `num_places` is the length of `State.current`."""
     core = np.zeros(1, t.CORE)
-    core["cursor"] = num_slots
+    core["cursor"] = num_places
     core["bucket_shift"] = shift
     core["packets_left"] = num_packets
     core["messages_left"] = num_messages

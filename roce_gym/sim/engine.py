@@ -8,12 +8,14 @@ from numpy import int64
 
 from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.collective import on_job_timer, on_member_timer, start_jobs
-from roce_gym.sim.handle import prefetch, state_of
+from roce_gym.sim.handle import state_of
 from roce_gym.sim.jit import entry, helper, rare, source_hash
+from roce_gym.sim.lookahead import fetch_next_packet, look_ahead, look_into_bucket
 from roce_gym.sim.nic import after_send, more_to_send, next_from_host
 from roce_gym.sim.pool import free_packet
 from roce_gym.sim.port import await_free, transmit
 from roce_gym.sim.rng import uniform
+from roce_gym.sim.sorting import KEY_SHIFT, SLOT_MASK
 from roce_gym.sim.switch import forward, hear_pfc, next_from_switch
 from roce_gym.sim.transport import on_retransmission_timer, receive
 from roce_gym.sim.types import (
@@ -28,13 +30,7 @@ from roce_gym.sim.types import (
     STREAM_LOSS,
     WHEEL_OVERRUN,
 )
-from roce_gym.sim.wheel import (
-    KEY_SHIFT,
-    SLOT_MASK,
-    next_bucket_ps,
-    open_bucket,
-    schedule,
-)
+from roce_gym.sim.wheel import next_bucket_ps, open_bucket, schedule
 
 PACKET_RESERVE = 8
 """More than the packets one event can create (ACK, CNP, pause, resume, data), not counting the one
@@ -114,17 +110,6 @@ def _on_timer(s, timer, now):
 
 
 @helper
-def _prefetch_next(s, cursor):
-    """Has the packet of the next arrival of this bucket fetched while this event is handled."""
-    if cursor < s.current.size:
-        slot = s.current[cursor] & SLOT_MASK
-        if slot < s.params[0]["num_links"]:
-            p = int64(s.link[slot]["flight_head"])
-            if p != NONE:
-                prefetch(s.packet, p)
-
-
-@helper
 def _next_posted(s, core):
     """A link of the hosts to serve after this event; NONE when all are done."""
     first = core["first_posted"]
@@ -185,6 +170,7 @@ def _make_run(_key: int) -> Any:
         _ = _key  # part of the cache key, see jit.py
         s = state_of(table)
         core = s.core[0]
+        far_memory = s.params[0]["far_memory"] == 1
         status = OK
         events = 0
         while status == OK:
@@ -193,6 +179,8 @@ def _make_run(_key: int) -> Any:
                 if start_ps > until_ps:
                     break
                 open_bucket(s, core, start_ps)
+                if far_memory:
+                    look_into_bucket(s, core)
                 continue
             key = s.current[core["cursor"]]
             now = core["bucket_ps"] + (key >> KEY_SHIFT)
@@ -202,7 +190,10 @@ def _make_run(_key: int) -> Any:
             if status != OK:
                 break
             core["cursor"] += 1
-            _prefetch_next(s, core["cursor"])
+            if far_memory:
+                look_ahead(s, core["cursor"])
+            else:
+                fetch_next_packet(s, core["cursor"])
             slot = key & SLOT_MASK
             if s.event_ps[slot] != now:  # cancelled
                 continue

@@ -81,12 +81,12 @@ def _next_data(s, link, host, cls, now):
     flags = LAST if end == sender["message_end"] else ZERO
     size = payload + params["header"]
     if sender["snd_una"] == sender["snd_nxt"]:
-        s.qp[qp]["progress_ps"] = now
-    if params["rto_ps"] > 0 and s.receiver[qp]["timer_armed"] == 0:
+        sender["progress_ps"] = now
+    if params["rto_ps"] > 0 and sender["timer_armed"] == 0:
         arm_retransmission(s, qp, now + params["rto_ps"])
     p = new_packet(s, DATA, qp, cls, size, sender["snd_nxt"], flags)
     sender["snd_nxt"] = end
-    if flags == LAST and end < sender["posted"]:
+    if flags == LAST and end < s.qp[qp]["posted"]:
         following = s.message[s.qp[qp]["sending"]]["next"]
         s.qp[qp]["sending"] = following
         sender["message_end"] = s.message[following]["end"]
@@ -99,20 +99,19 @@ def _next_data(s, link, host, cls, now):
 @helper
 def after_send(s, link, qp, now):
     """Paces a QP that has just sent, and decides whether it may go on, must wait or is done."""
-    params = s.params[0]
     sender = s.sender[qp]
+    packet = s.packet[s.link[link]["flight_tail"]]
     free_ps = s.link[link]["free_ps"]
-    if sender["cc"] == CC_NONE:
-        sender["next_send_ps"] = free_ps
-    else:
-        size = s.packet[s.link[link]["flight_tail"]]["size"]
+    may_go = True
+    if sender["cc"] != CC_NONE:
+        size = packet["size"]
         dcqcn.catch_up(s, qp, now)
-        if sender["rate_bps"] >= s.qp[qp]["line_bps"]:
-            sender["next_send_ps"] = free_ps
-        else:
-            pace(s, qp, now, (size + params["gap"]) * _BIT_PS_PER_BYTE)
+        scheduler = s.nic[s.link[link]["src"] * s.params[0]["num_classes"] + packet["cls"]]
+        if sender["rate_bps"] < scheduler["line_bps"]:
+            pace(s, qp, now, (size + s.params[0]["gap"]) * _BIT_PS_PER_BYTE)
+            may_go = s.qp[qp]["next_send_ps"] <= free_ps and s.dcqcn[qp]["owed"] == 0
         dcqcn.count_bytes(s, qp, size)
-    reconsider(s, qp, free_ps)
+    reconsider(s, qp, may_go)
 
 
 @helper
@@ -124,7 +123,7 @@ def more_to_send(s, link, now):
     heap = s.paced[wire["src"]]
     if heap["size"] == 0:
         return False
-    if s.sender[s.paced_qp[heap["first"]]]["next_send_ps"] <= wire["free_ps"]:
+    if s.paced_qp[heap["first"]]["due_ps"] <= wire["free_ps"]:
         return True
     arm_for_paced(s, int64(wire["src"]), now)
     return False
@@ -135,17 +134,18 @@ def post(s, qp, size, tag, now):
     """Appends a message to a QP; its host is served after the current event."""
     sender = s.sender[qp]
     pair = s.qp[qp]
-    end = sender["posted"] + size
+    end = pair["posted"] + size
     m = new_message(s, size, end, tag, now)
     if pair["oldest"] == NONE:
         pair["oldest"] = m
+        sender["oldest_end"] = end
     else:
         s.message[pair["newest"]]["next"] = m
     pair["newest"] = m
-    if sender["snd_nxt"] == sender["posted"]:
+    if sender["snd_nxt"] == pair["posted"]:
         pair["sending"] = m
         sender["message_end"] = end
-    sender["posted"] = end
+    pair["posted"] = end
     activate(s, qp, now)
     serve_later(s, pair["src"])
 
@@ -153,7 +153,7 @@ def post(s, qp, size, tag, now):
 @rare
 def arm_retransmission(s, qp, due_ps):
     """Starts the QP's retransmission timer."""
-    s.receiver[qp]["timer_armed"] = 1
+    s.sender[qp]["timer_armed"] = 1
     params = s.params[0]
     push_far(s, 2 * params["num_links"] + params["num_hosts"] + qp, due_ps)
 

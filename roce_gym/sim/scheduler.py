@@ -9,9 +9,10 @@ from __future__ import annotations
 from numpy import int64
 
 from roce_gym.sim.cc import dcqcn
+from roce_gym.sim.handle import prefetch
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.port import on_clock
-from roce_gym.sim.types import FOREVER, IDLE, NONE, PACED, READY
+from roce_gym.sim.types import FOREVER, IDLE, NONE, PACED, READY, ZERO
 from roce_gym.sim.wheel import cancel, lowest_bit, push_far, schedule
 
 
@@ -20,7 +21,7 @@ def sendable(s, qp):
     """Bytes are posted and the window is open."""
     sender = s.sender[qp]
     window = s.params[0]["window"]
-    if sender["snd_nxt"] >= sender["posted"]:
+    if sender["snd_nxt"] == sender["message_end"]:
         return False
     return window == 0 or sender["snd_nxt"] - sender["snd_una"] < window
 
@@ -38,16 +39,16 @@ def pace(s, qp, from_ps, owed):
     increase_ps = state["increase_due_ps"]
     if increase_ps < due_ps and s.params[0]["scheduled_order"] == 0:
         state["owed"] = owed - rate_bps * (increase_ps - from_ps)
-        s.sender[qp]["next_send_ps"] = increase_ps
+        s.qp[qp]["next_send_ps"] = increase_ps
     else:
         state["owed"] = 0
-        s.sender[qp]["next_send_ps"] = due_ps
+        s.qp[qp]["next_send_ps"] = due_ps
 
 
 @helper
 def _may_go(s, qp, by_ps):
     """Whether a QP's waiting time is over by then."""
-    return s.sender[qp]["next_send_ps"] <= by_ps and s.dcqcn[qp]["owed"] == 0
+    return s.qp[qp]["next_send_ps"] <= by_ps and s.dcqcn[qp]["owed"] == 0
 
 
 @helper
@@ -64,13 +65,13 @@ def activate(s, qp, now):
 
 
 @helper
-def reconsider(s, qp, free_ps):
+def reconsider(s, qp, may_go):
     """A ready QP has sent: it stays ready, waits for its time, or is done."""
     sender = s.sender[qp]
     if not sendable(s, qp):
         _leave_ready(s, qp)
         sender["state"] = IDLE
-    elif not _may_go(s, qp, free_ps):
+    elif not may_go:
         _leave_ready(s, qp)
         _push_paced(s, qp)
 
@@ -102,6 +103,7 @@ def next_ready(s, scheduler):
         if word == num_words:
             word = 0
         bits = s.ready[first_word + word]
+    prefetch(s.sender, scheduler["first_qp"] + (word << 5) + lowest_bit(bits & (bits - 1)))
     return (word << 5) + lowest_bit(bits)
 
 
@@ -140,47 +142,54 @@ def _leave_ready(s, qp):
 
 
 @helper
-def _paced_before(s, a, b):
-    due_a, due_b = s.sender[a]["next_send_ps"], s.sender[b]["next_send_ps"]
-    return due_a < due_b or (due_a == due_b and a < b)
+def _paced_before(a, b):
+    return a["due_ps"] < b["due_ps"] or (a["due_ps"] == b["due_ps"] and a["qp"] < b["qp"])
+
+
+@helper
+def _put_paced(entry, due_ps, qp):
+    entry["due_ps"] = due_ps
+    entry["qp"] = qp
 
 
 @helper
 def _push_paced(s, qp):
     """Adds a QP to its host's heap of paced QPs."""
     s.sender[qp]["state"] = PACED
+    due_ps = s.qp[qp]["next_send_ps"]
     heap = s.paced[s.qp[qp]["src"]]
-    first = heap["first"]
-    i = heap["size"]
+    first = int64(heap["first"])
+    i = int64(heap["size"])
     heap["size"] = i + 1
     while i > 0:
         parent = (i - 1) >> 1
-        if not _paced_before(s, qp, int64(s.paced_qp[first + parent])):
+        up = s.paced_qp[first + parent]
+        if up["due_ps"] < due_ps or (up["due_ps"] == due_ps and up["qp"] < qp):
             break
-        s.paced_qp[first + i] = s.paced_qp[first + parent]
+        _put_paced(s.paced_qp[first + i], up["due_ps"], up["qp"])
         i = parent
-    s.paced_qp[first + i] = qp
+    _put_paced(s.paced_qp[first + i], due_ps, qp)
 
 
 @helper
 def _pop_paced(s, heap):
-    first = heap["first"]
-    last = heap["size"] - 1
+    first = int64(heap["first"])
+    last = int64(heap["size"]) - 1
     heap["size"] = last
-    moved = int64(s.paced_qp[first + last])
-    i = 0
-    child = 1
+    moved = s.paced_qp[first + last]
+    i = ZERO
+    child = ZERO + 1
     while child < last:
-        low = int64(s.paced_qp[first + child])
-        if child + 1 < last and _paced_before(s, int64(s.paced_qp[first + child + 1]), low):
+        low = s.paced_qp[first + child]
+        if child + 1 < last and _paced_before(s.paced_qp[first + child + 1], low):
             child += 1
-            low = int64(s.paced_qp[first + child])
-        if _paced_before(s, moved, low):
+            low = s.paced_qp[first + child]
+        if _paced_before(moved, low):
             break
-        s.paced_qp[first + i] = low
+        _put_paced(s.paced_qp[first + i], low["due_ps"], low["qp"])
         i = child
         child = 2 * i + 1
-    s.paced_qp[first + i] = moved
+    _put_paced(s.paced_qp[first + i], moved["due_ps"], moved["qp"])
 
 
 @rare
@@ -190,7 +199,7 @@ def _drop_paced(s, qp):
     size = heap["size"]
     heap["size"] = 0
     for i in range(size):
-        other = int64(s.paced_qp[heap["first"] + i])
+        other = s.paced_qp[heap["first"] + i]["qp"]
         if other != qp:
             _push_paced(s, other)
 
@@ -200,8 +209,8 @@ def release_paced(s, host, now):
     """Paced QPs whose time has come become ready."""
     heap = s.paced[host]
     while heap["size"] > 0:
-        qp = int64(s.paced_qp[heap["first"]])
-        due_ps = s.sender[qp]["next_send_ps"]
+        due_ps = s.paced_qp[heap["first"]]["due_ps"]
+        qp = s.paced_qp[heap["first"]]["qp"]
         if due_ps > now:
             return
         _pop_paced(s, heap)
@@ -236,7 +245,7 @@ def arm_for_paced(s, host, now):
     """Wakes the host when its first paced QP may send."""
     heap = s.paced[host]
     if heap["size"] > 0:
-        due_ps = s.sender[s.paced_qp[heap["first"]]]["next_send_ps"]
+        due_ps = s.paced_qp[heap["first"]]["due_ps"]
         wake_at(s, host, max(due_ps, now), now)
 
 

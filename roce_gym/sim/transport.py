@@ -19,6 +19,7 @@ from roce_gym.sim.types import (
     ECHO,
     FAILED,
     FLOWS,
+    FOREVER,
     LAST,
     NACK,
     NONE,
@@ -89,7 +90,7 @@ def _send_ack(s, out, qp, kind, ce, now):
     flags = ECHO if (receiver["ce_seen"] | ce) != 0 else ZERO
     receiver["ce_seen"] = 0
     receiver["unacked"] = 0
-    cls = int64(s.qp[qp]["ack_cls"])
+    cls = int64(receiver["ack_cls"])
     p = new_packet(s, kind, qp, cls, s.params[0]["ack"], receiver["expected"], flags)
     queue_control(s, out, cls, p, now)
 
@@ -101,7 +102,7 @@ def _send_cnp(s, out, qp, now):
     if now - receiver["cnp_ps"] < s.params[0]["cnp_interval_ps"]:
         return False
     receiver["cnp_ps"] = now
-    cls = int64(s.qp[qp]["cnp_cls"])
+    cls = int64(receiver["cnp_cls"])
     p = new_packet(s, CNP, qp, cls, s.params[0]["cnp"], ZERO, ZERO)
     queue_control(s, out, cls, p, now)
     return True
@@ -109,7 +110,7 @@ def _send_cnp(s, out, qp, now):
 
 @helper
 def _notify(s, qp, now):
-    s.receiver[qp]["cnps"] += 1
+    s.qp[qp]["cnps"] += 1
     if s.sender[qp]["cc"] != CC_NONE:
         dcqcn.on_cnp(s, qp, now)
 
@@ -122,10 +123,9 @@ def _on_ack(s, qp, seq, kind, flags, now):
     stale = seq < sender["snd_una"]
     if seq > sender["snd_una"]:
         sender["snd_una"] = seq
-        s.qp[qp]["progress_ps"] = now
-        s.qp[qp]["retries"] = 0
-        oldest = int64(s.qp[qp]["oldest"])
-        if oldest != NONE and s.message[oldest]["end"] <= seq:
+        sender["progress_ps"] = now
+        sender["retries"] = 0
+        if sender["oldest_end"] <= seq:
             _complete(s, qp, now)
         if sender["snd_nxt"] < seq:  # an ACK of bytes sent before a go-back
             go_back(s, qp)
@@ -150,6 +150,7 @@ def _complete(s, qp, now):
         free_message(s, m)
         m = following
     pair["oldest"] = m
+    sender["oldest_end"] = s.message[m]["end"] if m != NONE else FOREVER
 
 
 @helper
@@ -172,8 +173,9 @@ def go_back(s, qp):
     pair = s.qp[qp]
     sender["snd_nxt"] = sender["snd_una"]
     pair["sending"] = pair["oldest"]
+    sender["message_end"] = sender["snd_nxt"]
     if pair["oldest"] != NONE:
-        sender["message_end"] = s.message[pair["oldest"]]["end"]
+        sender["message_end"] = sender["oldest_end"]
 
 
 @rare
@@ -181,18 +183,17 @@ def on_retransmission_timer(s, qp, now):
     """The QP's timer has fired: stop it, move it, or resend (rules, section 7)."""
     params = s.params[0]
     sender = s.sender[qp]
-    pair = s.qp[qp]
-    s.receiver[qp]["timer_armed"] = 0
+    sender["timer_armed"] = 0
     if sender["snd_una"] == sender["snd_nxt"] or sender["state"] == FAILED:
         return
-    if pair["progress_ps"] + params["rto_ps"] > now:
-        arm_retransmission(s, qp, pair["progress_ps"] + params["rto_ps"])
+    if sender["progress_ps"] + params["rto_ps"] > now:
+        arm_retransmission(s, qp, sender["progress_ps"] + params["rto_ps"])
         return
-    pair["retries"] += 1
-    if pair["retries"] > params["retry_limit"]:
+    sender["retries"] += 1
+    if sender["retries"] > params["retry_limit"]:
         fail(s, qp)
         return
     go_back(s, qp)
     arm_retransmission(s, qp, now + params["rto_ps"])
     activate(s, qp, now)
-    serve_later(s, pair["src"])
+    serve_later(s, s.qp[qp]["src"])

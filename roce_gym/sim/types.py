@@ -125,17 +125,21 @@ INGRESS = np.dtype(
 
 SWITCH = np.dtype([("shared", np.int64), ("pool", np.int64)], align=True)  # bytes
 
+# Sending side of a QP. All that a QP at line rate needs to send a packet and to take in its ACK is
+# in SENDER: in an all-to-all each of these comes from a far cache.
 SENDER = np.dtype(
     [
         ("snd_nxt", np.int64),  # next byte to send
         ("snd_una", np.int64),  # first byte not acknowledged
-        ("posted", np.int64),  # end of the bytes posted
-        ("next_send_ps", np.int64),  # pacing
+        ("message_end", np.int64),  # end of the message that holds snd_nxt; snd_nxt: none
+        ("oldest_end", np.int64),  # end of the oldest message not acknowledged; FOREVER: none
+        ("progress_ps", np.int64),  # snd_una grew, or bytes were first outstanding
         ("rate_bps", np.int64),
-        ("cc_due_ps", np.int64),  # first congestion-control timer
-        ("message_end", np.int64),  # end of the message that holds snd_nxt
-        ("cc", np.int32),
-        ("state", np.int32),
+        ("cc_due_ps", np.int64),  # first congestion-control timer; FOREVER: none runs
+        ("retries", np.int32),
+        ("cc", np.int16),
+        ("state", np.int8),
+        ("timer_armed", np.int8),  # retransmission timer
     ],
     align=True,
 )
@@ -143,19 +147,17 @@ SENDER = np.dtype(
 QP = np.dtype(
     [
         ("src", np.int32),
-        ("dst", np.int32),
         ("cls", np.int32),
-        ("ack_cls", np.int32),
-        ("cnp_cls", np.int32),
         ("tenant", np.int32),
         ("job", np.int32),
         ("endpoint", np.int32),  # who gets a delivery: channel (ring) or member (all-to-all)
-        ("line_bps", np.int64),
         ("oldest", np.int32),  # messages not wholly acknowledged, FIFO
         ("sending", np.int32),  # message that holds snd_nxt
         ("newest", np.int32),
-        ("retries", np.int32),
-        ("progress_ps", np.int64),  # snd_una grew, or bytes were first outstanding
+        ("posted", np.int64),  # end of the bytes posted
+        ("next_send_ps", np.int64),  # pacing
+        ("line_bps", np.int64),
+        ("cnps", np.int64),  # CNPs (or echoes) taken in
     ],
     align=True,
 )
@@ -169,9 +171,9 @@ RECEIVER = np.dtype(
         ("messages", np.int64),  # delivered
         ("unacked", np.int32),  # packets since the last ACK
         ("ce_seen", np.int32),
-        ("cnps", np.int64),  # CNPs (or echoes) taken in by the sender
-        ("timer_armed", np.int32),
-        ("pad", np.int32),
+        ("ack_cls", np.int32),
+        ("cnp_cls", np.int32),
+        ("pad", np.int64),
     ],
     align=True,
 )
@@ -225,11 +227,14 @@ NIC_CLASS = np.dtype(
         ("first_word", np.int32),  # into State.ready
         ("num_ready", np.int32),
         ("last_served", np.int32),  # offset from first_qp
+        ("line_bps", np.int64),
     ],
     align=True,
 )
 
 PACED_HEAP = np.dtype([("first", np.int32), ("size", np.int32)], align=True)  # a host
+
+PACED_QP = np.dtype([("due_ps", np.int64), ("qp", np.int64)], align=True)
 
 MESSAGE = np.dtype(
     [
@@ -340,6 +345,7 @@ PARAMS = np.dtype(
         ("horizon_ps", np.int64),  # the wheel reaches this far
         ("scheduled_order", np.int64),  # 1: events of one time run in the order of scheduling
         ("mrg32k3a", np.int64),  # 1: marks are drawn from State.mrg, in order of events
+        ("far_memory", np.int64),  # 1: the state is larger than a core's own cache
         ("clock_ps", np.int64),  # resolution of serialisation and pacing times
     ],
     align=True,
@@ -411,7 +417,7 @@ class State(NamedTuple):
     nic: Annotated[Array, NIC_CLASS]  # (num_hosts * num_classes,)
     ready: Int64  # words of 32 bits, QPs that may send now
     paced: Annotated[Array, PACED_HEAP]  # (num_hosts,)
-    paced_qp: Int32  # (num_qps,), heaps of QPs by next_send_ps
+    paced_qp: Annotated[Array, PACED_QP]  # (num_qps,), each host's heap of QPs by next_send_ps
     host_link: Int32  # (num_hosts,)
     posted: Int32  # hosts that got something to send during the current event
     message: Annotated[Array, MESSAGE]  # (num_messages,)

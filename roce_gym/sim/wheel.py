@@ -25,15 +25,8 @@ from numpy import int64
 
 from roce_gym.sim.handle import prefetch
 from roce_gym.sim.jit import helper, rare
+from roce_gym.sim.sorting import KEY_SHIFT, precedes, sort, sort_by_order
 from roce_gym.sim.types import FOREVER, NONE
-
-KEY_SHIFT = 40
-"""A key is (time - start of the bucket) << KEY_SHIFT | slot."""
-SLOT_MASK = (1 << KEY_SHIFT) - 1
-
-_GAPS = np.array([1750, 701, 301, 132, 57, 23, 10, 4, 1])
-"""Of shell sort: Ciura, "Best increments for the average case of shellsort", FCT 2001."""
-_LONG_BUCKET = 16
 
 _DE_BRUIJN = 0x077CB531
 _LOW_32 = 0xFFFFFFFF
@@ -98,33 +91,14 @@ def _insert_current(s, core, key):
     s.current[place] = key
 
 
-@helper
-def _precedes(order, a, b):
-    """Whether key `a` comes before key `b` by time, then by the order of scheduling."""
-    if a >> KEY_SHIFT != b >> KEY_SHIFT:
-        return a < b
-    return order[a & SLOT_MASK] < order[b & SLOT_MASK]
-
-
 @rare
 def _insert_by_order(current, order, cursor, key):
     end = current.size
     place = cursor - 1
-    while place + 1 < end and _precedes(order, current[place + 1], key):
+    while place + 1 < end and precedes(order, current[place + 1], key):
         current[place] = current[place + 1]
         place += 1
     current[place] = key
-
-
-@rare
-def _sort_by_order(current, order, start):
-    for i in range(start + 1, current.size):
-        key = current[i]
-        j = i - 1
-        while j >= start and _precedes(order, key, current[j]):
-            current[j + 1] = current[j]
-            j -= 1
-        current[j + 1] = key
 
 
 @helper
@@ -205,8 +179,8 @@ def open_bucket(s, core, start_ps):
         while slot != NONE:
             cursor -= 1
             s.current[cursor] = ((s.event_ps[slot] - start_ps) << KEY_SHIFT) | slot
-            if slot < num_links:
-                prefetch(s.link, slot)
+            if slot < 2 * num_links:
+                prefetch(s.link, slot if slot < num_links else slot - num_links)
             slot = int64(s.event_next[slot])
         s.bucket_head[index] = NONE
         _clear_bit(s, index)
@@ -217,30 +191,9 @@ def open_bucket(s, core, start_ps):
         pop_far(s)
     core["cursor"] = cursor
     if s.params[0]["scheduled_order"] == 1:
-        _sort_by_order(s.current, s.event_order, cursor)
+        sort_by_order(s.current, s.event_order, cursor)
     else:
-        _sort(s.current, cursor, end)
-
-
-@helper
-def _sort(keys, start, end):
-    """Insertion sort of a short bucket, shell sort of a long one."""
-    count = end - start
-    level = _GAPS.size - 1
-    if count > _LONG_BUCKET:
-        level = 0
-        while _GAPS[level] >= count:
-            level += 1
-    while level < _GAPS.size:
-        gap = _GAPS[level]
-        for i in range(start + gap, end):
-            key = keys[i]
-            j = i - gap
-            while j >= start and keys[j] > key:
-                keys[j + gap] = keys[j]
-                j -= gap
-            keys[j + gap] = key
-        level += 1
+        sort(s.current, cursor, end)
 
 
 @helper

@@ -89,14 +89,14 @@ class SideBySide:
             "failed": (self.failed, sum(q.failed for q in naive.qps)),
         }
         for name, records, theirs in (
-            ("posted", state.sender, "posted"),
+            ("posted", state.qp, "posted"),
             ("snd_una", state.sender, "snd_una"),
             ("snd_nxt", state.sender, "snd_nxt"),
             ("rate_bps", state.sender, "rate_bps"),
             ("target_bps", state.dcqcn, "target_bps"),
             ("alpha", state.dcqcn, "alpha"),
             ("expected", state.receiver, "expected"),
-            ("cnps", state.receiver, "cnps"),
+            ("cnps", state.qp, "cnps"),
         ):
             pairs[name] = (records[name], [getattr(q, theirs) for q in naive.qps])
         if self.counts_events:

@@ -17,7 +17,7 @@ from small import parts
 
 import roce_gym.sim
 from roce_gym.fabric import Fabric
-from roce_gym.sim import engine, jit, rng, wheel
+from roce_gym.sim import engine, jit, rng, sorting, wheel
 from roce_gym.sim import types as t
 
 SOURCES = sorted(Path(roce_gym.sim.__file__).parent.rglob("*.py"))
@@ -39,12 +39,12 @@ def empty_wheel():
         "bucket_head": np.full(BUCKETS, t.NONE, np.int32),
         "bucket_bits": np.zeros(BUCKETS // 32, np.int64),
         "bucket_words": np.zeros(BUCKETS // 1024, np.int64),
-        "current": np.zeros(slots, np.int64),
+        "current": np.zeros(slots + sorting.SORT_MARGIN, np.int64),
         "far": np.zeros(TIMERS, t.TIMER),
     }
     state = Fabric(*parts()[:1])._state._replace(**sizes)
     state.core[:] = np.zeros(1, t.CORE)
-    state.core[0]["cursor"] = slots
+    state.core[0]["cursor"] = slots + sorting.SORT_MARGIN
     state.core[0]["bucket_shift"] = SHIFT
     return state
 
@@ -61,8 +61,8 @@ def _pop(s):
             continue
         key = s.current[core["cursor"]]
         core["cursor"] += 1
-        now = core["bucket_ps"] + (key >> wheel.KEY_SHIFT)
-        slot = key & wheel.SLOT_MASK
+        now = core["bucket_ps"] + (key >> sorting.KEY_SHIFT)
+        slot = key & sorting.SLOT_MASK
         if s.event_ps[slot] == now:
             s.event_ps[slot] = t.FOREVER
             return now, slot
@@ -94,6 +94,19 @@ OPERATIONS = st.lists(
     max_size=150,
 )
 EMPTY = empty_wheel()
+
+
+@pytest.mark.parametrize("count", [*range(18), 40, 400])
+def test_a_bucket_of_any_length_is_sorted_and_nothing_beside_it_moves(count):
+    rng = np.random.default_rng(count)
+    for _ in range(60):
+        keys = np.full(count + 2 * sorting.SORT_MARGIN, 7, np.int64)
+        end = count + sorting.SORT_MARGIN
+        keys[sorting.SORT_MARGIN : end] = rng.integers(0, 1 + rng.integers(1, 1 << 50), count)
+        wanted = np.sort(keys[sorting.SORT_MARGIN : end])
+        sorting.sort(keys, sorting.SORT_MARGIN, end)
+        assert (keys[sorting.SORT_MARGIN : end] == wanted).all()
+        assert (keys[end:] == 7).all()
 
 
 @pytest.mark.nojit

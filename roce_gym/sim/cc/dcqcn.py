@@ -9,7 +9,7 @@ sends or hears a CNP, which gives the same result because nothing else reads wha
 from __future__ import annotations
 
 from roce_gym.sim.jit import helper, rare
-from roce_gym.sim.types import MANY_STAGES
+from roce_gym.sim.types import FOREVER, MANY_STAGES
 
 _PS_PER_NS = 1_000
 
@@ -132,11 +132,11 @@ def _increase(state, sender, params, line_bps):
 @helper
 def count_bytes(s, qp, size):
     """Byte counter: an increase each `byte_counter` bytes sent after a cut."""
-    params = s.dcqcn_params[s.qp[qp]["tenant"]]
-    if params["byte_counter"] == 0:
+    if s.sender[qp]["cc_due_ps"] == FOREVER:
         return
+    params = s.dcqcn_params[s.qp[qp]["tenant"]]
     state = s.dcqcn[qp]
-    if state["was_cut"] == 0:
+    if params["byte_counter"] == 0 or state["was_cut"] == 0:
         return
     sent = state["bytes"] + size
     while sent >= params["byte_counter"]:

@@ -1,0 +1,138 @@
+"""Sorting what is left of the current bucket: keys of (time, slot), right-aligned in an array.
+
+A key is (time - start of the bucket) << KEY_SHIFT | slot.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roce_gym.sim.jit import helper, rare
+from roce_gym.sim.types import NONE
+
+KEY_SHIFT = 40
+SLOT_MASK = (1 << KEY_SHIFT) - 1
+SORT_MARGIN = 8
+"""Places of `State.current` beyond the number of slots."""
+
+_GAPS = np.array([1750, 701, 301, 132, 57, 23, 10, 4, 1])
+"""Of shell sort: Ciura, "Best increments for the average case of shellsort", FCT 2001."""
+_LONG_BUCKET = 16
+
+
+@helper
+def sort(keys, start, end):
+    """Sorts a bucket, keys[start:end]. Places below `start` are free: SORT_MARGIN at least.
+
+    Most buckets have eight keys or fewer. Those go through a sorting network (Knuth, The Art of
+    Computer Programming, volume 3, 5.3.4), which has no branch that a processor could guess wrong;
+    free places take part with a key below all others.
+    """
+    count = end - start
+    if count > 8:
+        _sort_long(keys, start, end)
+    elif count > 4:
+        for i in range(end - 8, start):
+            keys[i] = NONE
+        _sort_8(keys, end)
+    elif count > 1:
+        for i in range(end - 4, start):
+            keys[i] = NONE
+        _sort_4(keys, end)
+
+
+@helper
+def _sort_4(keys, end):
+    k0 = keys[end - 4]
+    k1 = keys[end - 3]
+    k2 = keys[end - 2]
+    k3 = keys[end - 1]
+    k0, k2 = min(k0, k2), max(k0, k2)
+    k1, k3 = min(k1, k3), max(k1, k3)
+    k0, k1 = min(k0, k1), max(k0, k1)
+    k2, k3 = min(k2, k3), max(k2, k3)
+    k1, k2 = min(k1, k2), max(k1, k2)
+    keys[end - 4] = k0
+    keys[end - 3] = k1
+    keys[end - 2] = k2
+    keys[end - 1] = k3
+
+
+@helper
+def _sort_8(keys, end):
+    k0 = keys[end - 8]
+    k1 = keys[end - 7]
+    k2 = keys[end - 6]
+    k3 = keys[end - 5]
+    k4 = keys[end - 4]
+    k5 = keys[end - 3]
+    k6 = keys[end - 2]
+    k7 = keys[end - 1]
+    k0, k2 = min(k0, k2), max(k0, k2)
+    k1, k3 = min(k1, k3), max(k1, k3)
+    k4, k6 = min(k4, k6), max(k4, k6)
+    k5, k7 = min(k5, k7), max(k5, k7)
+    k0, k4 = min(k0, k4), max(k0, k4)
+    k1, k5 = min(k1, k5), max(k1, k5)
+    k2, k6 = min(k2, k6), max(k2, k6)
+    k3, k7 = min(k3, k7), max(k3, k7)
+    k0, k1 = min(k0, k1), max(k0, k1)
+    k2, k3 = min(k2, k3), max(k2, k3)
+    k4, k5 = min(k4, k5), max(k4, k5)
+    k6, k7 = min(k6, k7), max(k6, k7)
+    k2, k4 = min(k2, k4), max(k2, k4)
+    k3, k5 = min(k3, k5), max(k3, k5)
+    k1, k4 = min(k1, k4), max(k1, k4)
+    k3, k6 = min(k3, k6), max(k3, k6)
+    k1, k2 = min(k1, k2), max(k1, k2)
+    k3, k4 = min(k3, k4), max(k3, k4)
+    k5, k6 = min(k5, k6), max(k5, k6)
+    keys[end - 8] = k0
+    keys[end - 7] = k1
+    keys[end - 6] = k2
+    keys[end - 5] = k3
+    keys[end - 4] = k4
+    keys[end - 3] = k5
+    keys[end - 2] = k6
+    keys[end - 1] = k7
+
+
+@rare
+def _sort_long(keys, start, end):
+    """Insertion sort of a short bucket, shell sort of a long one."""
+    count = end - start
+    level = _GAPS.size - 1
+    if count > _LONG_BUCKET:
+        level = 0
+        while _GAPS[level] >= count:
+            level += 1
+    while level < _GAPS.size:
+        gap = _GAPS[level]
+        for i in range(start + gap, end):
+            key = keys[i]
+            j = i - gap
+            while j >= start and keys[j] > key:
+                keys[j + gap] = keys[j]
+                j -= gap
+            keys[j + gap] = key
+        level += 1
+
+
+@helper
+def precedes(order, a, b):
+    """Whether key `a` comes before key `b` by time, then by the order of scheduling."""
+    if a >> KEY_SHIFT != b >> KEY_SHIFT:
+        return a < b
+    return order[a & SLOT_MASK] < order[b & SLOT_MASK]
+
+
+@rare
+def sort_by_order(current, order, start):
+    """Sorts by time, then by the order of scheduling."""
+    for i in range(start + 1, current.size):
+        key = current[i]
+        j = i - 1
+        while j >= start and precedes(order, key, current[j]):
+            current[j + 1] = current[j]
+            j -= 1
+        current[j + 1] = key
