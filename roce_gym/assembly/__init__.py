@@ -17,7 +17,7 @@ from roce_gym.assembly.endpoints import (
     make_schedulers,
     make_senders,
 )
-from roce_gym.assembly.events import is_far, make_core, num_members, num_slots, wheel_size
+from roce_gym.assembly.events import make_core, num_members, num_slots, what_is_far, wheel_size
 from roce_gym.assembly.jobs import make_jobs
 from roce_gym.assembly.pools import make_pools, most_posts
 from roce_gym.config import Scenario, class_order
@@ -40,7 +40,7 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
     internal = {scenario.classes[c].name: i + 1 for i, c in enumerate(order)}
     num_classes = len(order) + 1
     slots = num_slots(network, plan)
-    buckets, shift = wheel_size(scenario.nic, network)
+    buckets, shift = wheel_size(scenario.nic, network, plan)
     path, max_hops = make_paths(plan)
     jobs = make_jobs(plan)
     nic, ready = make_schedulers(network, plan, num_classes, order)
@@ -131,7 +131,7 @@ def _params(
         "horizon_ps": horizon_ps,
         "scheduled_order": scenario.simulator.tie_order == "scheduled",
         "mrg32k3a": scenario.simulator.mrg32k3a_state is not None,
-        "far_memory": is_far(network),
+        "far": what_is_far(network, plan),
         "clock_ps": scenario.simulator.clock_ps,
     }
     for name, value in values.items():

@@ -19,7 +19,9 @@ EVENTS_PER_BUCKET_FAR = 16
 """Where memory is far: looking ahead ends at the end of a bucket."""
 _CORE_CACHE_BYTES = 1 << 20
 _LINK_BYTES = t.LINK.itemsize + 2 * (t.QUEUE.itemsize + t.INGRESS.itemsize)
-"""What the simulator keeps of a link with one configured class."""
+"""What every packet on a link needs, with one configured class."""
+_QP_BYTES = t.SENDER.itemsize + t.RECEIVER.itemsize
+"""What every packet of a QP needs."""
 
 
 def num_members(plan: Plan) -> int:
@@ -34,9 +36,11 @@ def num_slots(network: Network, plan: Plan) -> int:
     return 2 * network.num_links + network.num_hosts + timers
 
 
-def is_far(network: Network) -> bool:
-    """Whether a core's own cache is too small for the links' records; see `sim/lookahead.py`."""
-    return network.num_links * _LINK_BYTES > _CORE_CACHE_BYTES
+def what_is_far(network: Network, plan: Plan) -> np.int64:
+    """For which records a core's own cache is too small; see `sim/lookahead.py`."""
+    if network.num_links * _LINK_BYTES > _CORE_CACHE_BYTES:
+        return t.FAR_LINKS
+    return t.FAR_QPS if len(plan.qps) * _QP_BYTES > _CORE_CACHE_BYTES else t.NEAR
 
 
 def largest_frame_bytes(nic: NicConfig) -> int:
@@ -45,7 +49,7 @@ def largest_frame_bytes(nic: NicConfig) -> int:
     return frame + nic.interframe_gap_bytes
 
 
-def wheel_size(nic: NicConfig, network: Network) -> tuple[int, int]:
+def wheel_size(nic: NicConfig, network: Network, plan: Plan) -> tuple[int, int]:
     """Number of buckets, a power of two, and log2 of their width in ps.
 
     A link at full rate has about one event a data frame; a bucket is as wide as makes
@@ -55,7 +59,8 @@ def wheel_size(nic: NicConfig, network: Network) -> tuple[int, int]:
     frame = largest_frame_bytes(nic)
     rates = network.link_rate_bps.astype(np.float64)
     events_per_ps = float((rates / (8 * (nic.mtu_bytes + nic.header_bytes))).sum()) / PS_PER_S
-    wanted = EVENTS_PER_BUCKET_FAR if is_far(network) else EVENTS_PER_BUCKET
+    far = what_is_far(network, plan) == t.FAR_LINKS
+    wanted = EVENTS_PER_BUCKET_FAR if far else EVENTS_PER_BUCKET
     shift = min(16, max(5, round(np.log2(wanted / events_per_ps))))
     longest = max(
         int(delay) + (frame * ps_per_kib(int(rate)) >> 10)

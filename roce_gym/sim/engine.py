@@ -10,7 +10,7 @@ from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.collective import on_job_timer, on_member_timer, start_jobs
 from roce_gym.sim.handle import state_of
 from roce_gym.sim.jit import entry, helper, rare, source_hash
-from roce_gym.sim.lookahead import fetch_next_packet, look_ahead, look_into_bucket
+from roce_gym.sim.lookahead import fetch_packet, look_ahead, look_for_qps, look_into_bucket
 from roce_gym.sim.nic import after_send, more_to_send, next_from_host
 from roce_gym.sim.pool import free_packet
 from roce_gym.sim.port import await_free, transmit
@@ -20,6 +20,8 @@ from roce_gym.sim.switch import forward, hear_pfc, next_from_switch
 from roce_gym.sim.transport import on_retransmission_timer, receive
 from roce_gym.sim.types import (
     DATA,
+    FAR_LINKS,
+    FAR_QPS,
     FOREVER,
     LOG_FULL,
     MESSAGES_LOW,
@@ -170,7 +172,7 @@ def _make_run(_key: int) -> Any:
         _ = _key  # part of the cache key, see jit.py
         s = state_of(table)
         core = s.core[0]
-        far_memory = s.params[0]["far_memory"] == 1
+        far = s.params[0]["far"]
         status = OK
         events = 0
         while status == OK:
@@ -179,7 +181,7 @@ def _make_run(_key: int) -> Any:
                 if start_ps > until_ps:
                     break
                 open_bucket(s, core, start_ps)
-                if far_memory:
+                if far == FAR_LINKS:
                     look_into_bucket(s, core)
                 continue
             key = s.current[core["cursor"]]
@@ -190,10 +192,12 @@ def _make_run(_key: int) -> Any:
             if status != OK:
                 break
             core["cursor"] += 1
-            if far_memory:
+            if far == FAR_LINKS:
                 look_ahead(s, core["cursor"])
+            elif far == FAR_QPS:
+                look_for_qps(s, core["cursor"])
             else:
-                fetch_next_packet(s, core["cursor"])
+                fetch_packet(s, core["cursor"])
             slot = key & SLOT_MASK
             if s.event_ps[slot] != now:  # cancelled
                 continue

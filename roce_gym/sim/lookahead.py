@@ -3,7 +3,7 @@
 Nothing here has an influence on results. An event of a large fabric needs about five records that
 no core's own cache holds, and would wait for each. They are found in steps: the event's link when
 its bucket is opened (`wheel.py`), then the link's packet or queue, then what that packet concerns.
-On a small fabric only the first of these steps is worth its instructions.
+Where less is far, fewer steps are worth their instructions.
 """
 
 from __future__ import annotations
@@ -22,14 +22,24 @@ _TO_LINK = 5
 
 
 @helper
-def fetch_next_packet(s, cursor):
-    """Small fabrics: the packet of the next event, if that is an arrival."""
+def fetch_packet(s, cursor):
+    """The packet of the event at `cursor`, if that is an arrival."""
     if cursor < s.current.size:
         slot = s.current[cursor] & SLOT_MASK
         if slot < s.params[0]["num_links"]:
             p = int64(s.link[slot]["flight_head"])
             if p != NONE:
                 prefetch(s.packet, p)
+
+
+@helper
+def look_for_qps(s, cursor):
+    """Few links, many QPs: what the next event's packet concerns, and the next but one's packet."""
+    if cursor < s.current.size:
+        slot = s.current[cursor] & SLOT_MASK
+        if slot < s.params[0]["num_links"]:
+            _look_at_arrival(s, slot)
+    fetch_packet(s, cursor + 1)
 
 
 @helper
@@ -78,9 +88,7 @@ def _look_at_packet(s, slot):
     params = s.params[0]
     links = params["num_links"]
     if slot < links:
-        p = int64(s.link[slot]["flight_head"])
-        if p != NONE and s.packet[p]["kind"] < PAUSE:
-            _fetch_for_arrival(s, slot, s.packet[p])
+        _look_at_arrival(s, slot)
     elif slot < 2 * links and s.link[slot - links]["src"] >= params["num_hosts"]:
         p = _first_waiting(s, slot - links)
         if p != NONE:
@@ -89,8 +97,12 @@ def _look_at_packet(s, slot):
 
 
 @helper
-def _fetch_for_arrival(s, link, packet):
+def _look_at_arrival(s, link):
+    p = int64(s.link[link]["flight_head"])
+    if p == NONE or s.packet[p]["kind"] >= PAUSE:
+        return
     params = s.params[0]
+    packet = s.packet[p]
     qp = int64(packet["qp"])
     if s.link[link]["dst"] >= params["num_hosts"]:
         prefetch(s.path, 2 * qp * params["max_hops"])

@@ -50,6 +50,9 @@ OK, PACKETS_LOW, MESSAGES_LOW, LOG_FULL, WHEEL_OVERRUN = _numbers(*range(5))
 # Flags of an ingress record.
 LOSSLESS, TOLD_TO_PAUSE = _numbers(1, 2)
 
+# What is looked ahead for (lookahead.py).
+NEAR, FAR_QPS, FAR_LINKS = _numbers(*range(3))
+
 # Streams of random numbers.
 STREAM_ECN, STREAM_LOSS, STREAM_COMPUTE = _numbers(*range(3))
 
@@ -345,7 +348,7 @@ PARAMS = np.dtype(
         ("horizon_ps", np.int64),  # the wheel reaches this far
         ("scheduled_order", np.int64),  # 1: events of one time run in the order of scheduling
         ("mrg32k3a", np.int64),  # 1: marks are drawn from State.mrg, in order of events
-        ("far_memory", np.int64),  # 1: the state is larger than a core's own cache
+        ("far", np.int64),  # what is too large for a core's own cache: NEAR, FAR_QPS, FAR_LINKS
         ("clock_ps", np.int64),  # resolution of serialisation and pacing times
     ],
     align=True,
