@@ -147,7 +147,8 @@ PRESETS: dict[str, Preset] = {
         Preset(
             "multi_tenant_tuned",
             "Operators' recommendation for shared training fabrics: alpha 0.125, g 0.0625, Kmin "
-            "384 KB, Kmax 2,048 KB, recovery 500 us; AI and HAI as Paraleon's expert setting",
+            "384 KB, Kmax 2,048 KB, recovery 500 us. Not given there: AI, HAI and lowest rate (as "
+            "Paraleon's expert setting), Pmax (as HPCC)",
             _scaled_ecn(384_000, 2_048_000, 0.2),
             _multi_tenant_tuned,
         ),

@@ -25,7 +25,11 @@ def make_pools(network: Network, plan: Plan) -> tuple[NDArray[Any], NDArray[Any]
 
 
 def most_posts(plan: Plan) -> int:
-    """Most messages that one event may post (or complete)."""
+    """Most messages that one event may post (or complete).
+
+    PRECONDITION: the flows of a job have a QP each (`workload/planner.py`), so that one ACK
+    completes one flow.
+    """
     most = 1
     for job in plan.jobs:
         if job.kind == "flows" and job.flow_start_ps:

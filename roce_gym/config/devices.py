@@ -26,7 +26,9 @@ class TrafficClass(Model):
     headroom_rate_delays: NonNegative | None = Field(
         None, description="headroom as a multiple of rate x one-way delay of each port"
     )
-    xon_offset_bytes: Bytes = 3072
+    xon_offset_bytes: Bytes = Field(
+        3072, description="resume this far below the threshold; 3 KiB as in the HPCC simulator"
+    )
     ecn: EcnConfig | None = Field(None, description="None: from the preset")
     buffer: BufferConfig | None = Field(None, description="None: from the preset")
 
@@ -90,7 +92,9 @@ class NicConfig(Model):
         20, description="preamble 8 and gap 12; takes time on the wire, no buffer"
     )
     ack_every: Annotated[int, Field(ge=1, le=1024)] = Field(
-        16, description="packets acknowledged by one ACK; a message's last always is"
+        16,
+        description="packets acknowledged by one ACK; a message's last always is. IBTA volume 1, "
+        "9.7.5.1.2 lets responders coalesce; how many packets NICs take is not published",
     )
     ack_class: str | None = Field(None, description="None: the class of the data")
     cnp_mode: Literal["packet", "ack_echo"] = Field(
@@ -105,7 +109,9 @@ class NicConfig(Model):
         67_108.864, description="4.096 us x 2^14, local ACK timeout 14 of IBTA; 0 = never"
     )
     retry_limit: Annotated[int, Field(ge=0, le=7)] = Field(7, description="IBTA: 3 bits")
-    nack_interval_us: Positive = Field(500.0, description="before a gap is reported again")
+    nack_interval_us: Positive = Field(
+        500.0, description="before a gap is reported again; as in the HPCC simulator"
+    )
     ack_ignores_pause: bool = Field(
         False, description="a paused host goes on sending ACKs: a flaw of the ns-3 reference"
     )

@@ -82,7 +82,8 @@ class BufferConfig(Model):
     """Share of the switch buffer a class may take at one ingress port.
 
     A port's use beyond `reserved_bytes` may grow to `alpha` times the free shared buffer
-    (dynamic threshold, alpha = 2^dynamic_th), or to `static_threshold_bytes` where given.
+    (dynamic threshold, alpha = 2^dynamic_th), or to `static_threshold_bytes` where given. Defaults:
+    alpha 1/8 and 4 KiB, as in the HPCC simulator (PFC shift 3, reserve of a port).
     """
 
     alpha: Annotated[float, Field(gt=0, le=128)] = 0.125

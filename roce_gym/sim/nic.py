@@ -7,7 +7,7 @@ from numpy import int64
 from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.pool import new_message, new_packet
-from roce_gym.sim.port import append, choose_class, take
+from roce_gym.sim.port import choose_class, take
 from roce_gym.sim.scheduler import (
     activate,
     arm_for_paced,
@@ -60,12 +60,6 @@ def _take_control(s, link, cls, now):
     p = take(s, link, cls, now)
     update_waiting(s, link, cls)
     return p
-
-
-@helper
-def queue_control(s, link, cls, p, now):
-    """Queues an ACK, NACK or CNP on a host's link."""
-    append(s, link, cls, p, now)
 
 
 @helper

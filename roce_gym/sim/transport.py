@@ -7,8 +7,9 @@ from numpy import int64
 from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.collective import delivered
 from roce_gym.sim.jit import helper, rare
-from roce_gym.sim.nic import arm_retransmission, fail, queue_control
+from roce_gym.sim.nic import arm_retransmission, fail
 from roce_gym.sim.pool import free_message, free_packet, new_packet
+from roce_gym.sim.port import append
 from roce_gym.sim.scheduler import activate, sendable, serve_later, withdraw
 from roce_gym.sim.types import (
     ACK,
@@ -92,7 +93,7 @@ def _send_ack(s, out, qp, kind, ce, now):
     receiver["unacked"] = 0
     cls = int64(receiver["ack_cls"])
     p = new_packet(s, kind, qp, cls, s.params[0]["ack"], receiver["expected"], flags)
-    queue_control(s, out, cls, p, now)
+    append(s, out, cls, p, now)
 
 
 @helper
@@ -104,7 +105,7 @@ def _send_cnp(s, out, qp, now):
     receiver["cnp_ps"] = now
     cls = int64(receiver["cnp_cls"])
     p = new_packet(s, CNP, qp, cls, s.params[0]["cnp"], ZERO, ZERO)
-    queue_control(s, out, cls, p, now)
+    append(s, out, cls, p, now)
     return True
 
 
