@@ -1,4 +1,4 @@
-"""Command line: `python -m eval.validate [ns3]`."""
+"""Command line: `python -m eval.validate [ns3 | published]`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from eval.validate.ns3 import SEEDS, rewrite_table, validate_ns3
 from eval.validate.ns3_reference import TABLE
+from eval.validate.published import validate_published
 from roce_gym.errors import RoceGymError
 
 
@@ -19,8 +20,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if getattr(arguments, "write_table", False):
             rewrite_table(arguments.reference)
             return 0
-        folder = getattr(arguments, "reference", TABLE)
-        ok = validate_ns3(folder, arguments.only, arguments.seeds, arguments.jobs)
+        ok = True
+        if arguments.what in (None, "ns3"):
+            folder = getattr(arguments, "reference", TABLE)
+            ok = validate_ns3(folder, arguments.only, arguments.seeds, arguments.jobs)
+        if arguments.what in (None, "published"):
+            ok = validate_published(arguments.only) and ok
     except RoceGymError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -30,9 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m eval.validate", description=__doc__)
     _add_common(parser, only="", seeds=SEEDS, jobs=2)
-    commands = parser.add_subparsers(title="what to check (everything, if not given)")
+    commands = parser.add_subparsers(title="what to check (everything, if not given)", dest="what")
     ns3 = commands.add_parser("ns3", help="against runs of an ns-3 RDMA simulator")
     nothing = argparse.SUPPRESS  # what was given before the subcommand stays
+    published = commands.add_parser("published", help="against published results")
+    published.add_argument("--only", default=nothing, help="claims whose name contains this")
     _add_common(ns3, only=nothing, seeds=nothing, jobs=nothing)
     ns3.add_argument("--reference", type=Path, default=TABLE, help="folder of reference runs")
     ns3.add_argument(
