@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from numpy import int64
 
-from roce_gym.sim.cc import dcqcn
+from roce_gym.sim.cc.events import catch_up, on_send
+from roce_gym.sim.cc.records import pacing_of
+from roce_gym.sim.feedback import begin_feedback
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.pool import new_message, new_packet
 from roce_gym.sim.port import append, choose_class, take
@@ -16,6 +18,7 @@ from roce_gym.sim.scheduler import (
     reconsider,
     release_paced,
     serve_later,
+    shed_closed,
     update_waiting,
     withdraw,
 )
@@ -31,6 +34,8 @@ def next_from_host(s, link, now):
     params = s.params[0]
     host = int64(s.link[link]["src"])
     release_paced(s, host, now)
+    if params["rate_windows"] == 1:
+        shed_closed(s, link, now)
     cls = _first_control(s, link)
     if cls != NONE:
         return _take_control(s, link, cls, now)
@@ -85,6 +90,8 @@ def _next_data(s, link, host, cls, now):
     if params["rto_ps"] > 0 and sender["timer_armed"] == 0:
         arm_retransmission(s, qp, now + params["rto_ps"])
     p = new_packet(s, DATA, qp, cls, size, sender["snd_nxt"], flags)
+    if params["feedback"] != 0:
+        begin_feedback(s, p, now)
     sender["snd_nxt"] = end
     if flags == LAST and end < s.qp[qp]["posted"]:
         following = s.message[s.qp[qp]["sending"]]["next"]
@@ -105,12 +112,12 @@ def after_send(s, link, qp, now):
     may_go = True
     if sender["cc"] != CC_NONE:
         size = packet["size"]
-        dcqcn.catch_up(s, qp, now)
+        catch_up(s, qp, now)
         scheduler = s.nic[s.link[link]["src"] * s.params[0]["num_classes"] + packet["cls"]]
         if sender["rate_bps"] < scheduler["line_bps"]:
             pace(s, qp, now, (size + s.params[0]["gap"]) * _BIT_PS_PER_BYTE)
-            may_go = s.qp[qp]["next_send_ps"] <= free_ps and s.dcqcn[qp]["owed"] == 0
-        dcqcn.count_bytes(s, qp, size)
+            may_go = s.qp[qp]["next_send_ps"] <= free_ps and pacing_of(s, qp)["owed"] == 0
+        on_send(s, qp, size, now)
     reconsider(s, qp, may_go)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from numpy import int64
 
-from roce_gym.sim.cc import dcqcn
+from roce_gym.sim.cc import events
 from roce_gym.sim.collective import delivered
+from roce_gym.sim.feedback import return_feedback
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.nic import arm_retransmission, fail, queue_control
 from roce_gym.sim.pool import free_message, free_packet, new_packet
-from roce_gym.sim.scheduler import activate, sendable, serve_later, withdraw
+from roce_gym.sim.scheduler import activate, rate_changed, sendable, serve_later, withdraw
 from roce_gym.sim.types import (
     ACK,
     CC_NONE,
@@ -38,17 +39,18 @@ def receive(s, link, p, now):
     if kind == DATA:
         payload = packet["size"] - s.params[0]["header"]
         free_packet(s, p)
-        return _on_data(s, link ^ 1, qp, seq, payload, flags, now)
+        return _on_data(s, link ^ 1, p, qp, seq, payload, flags, now)
     free_packet(s, p)
     if kind == CNP:
         _notify(s, qp, now)
         return NONE
-    _on_ack(s, qp, seq, kind, flags, now)
+    _on_ack(s, p, qp, seq, kind, flags, now)
     return link ^ 1
 
 
 @helper
-def _on_data(s, out, qp, seq, payload, flags, now):
+def _on_data(s, out, p, qp, seq, payload, flags, now):
+    """PRECONDITION: p was freed just now."""
     params = s.params[0]
     receiver = s.receiver[qp]
     answered = False
@@ -62,18 +64,18 @@ def _on_data(s, out, qp, seq, payload, flags, now):
         receiver["unacked"] += 1
         last = flags & LAST
         if last != 0 or receiver["unacked"] >= params["ack_every"]:
-            _send_ack(s, out, qp, ACK, ZERO, now)
+            _send_ack(s, out, p, qp, ACK, ZERO, now)
             answered = True
         if last != 0:
             receiver["messages"] += 1
             delivered(s, qp, now)
     elif seq < receiver["expected"]:
-        _send_ack(s, out, qp, ACK, ce, now)
+        _send_ack(s, out, p, qp, ACK, ce, now)
         answered = True
     elif _gap_is_new(receiver, now, params["nack_interval_ps"]):
         receiver["nack_seq"] = receiver["expected"]
         receiver["nack_ps"] = now
-        _send_ack(s, out, qp, NACK, ce, now)
+        _send_ack(s, out, p, qp, NACK, ce, now)
         answered = True
     return out if answered else NONE
 
@@ -84,7 +86,7 @@ def _gap_is_new(receiver, now, interval_ps):
 
 
 @helper
-def _send_ack(s, out, qp, kind, ce, now):
+def _send_ack(s, out, data, qp, kind, ce, now):
     """ACK or NACK of all bytes before `expected`, with the echo of CE bits seen since the last."""
     receiver = s.receiver[qp]
     flags = ECHO if (receiver["ce_seen"] | ce) != 0 else ZERO
@@ -92,6 +94,8 @@ def _send_ack(s, out, qp, kind, ce, now):
     receiver["unacked"] = 0
     cls = int64(receiver["ack_cls"])
     p = new_packet(s, kind, qp, cls, s.params[0]["ack"], receiver["expected"], flags)
+    if s.params[0]["feedback"] != 0:
+        return_feedback(s, data, p)
     queue_control(s, out, cls, p, now)
 
 
@@ -112,11 +116,11 @@ def _send_cnp(s, out, qp, now):
 def _notify(s, qp, now):
     s.qp[qp]["cnps"] += 1
     if s.sender[qp]["cc"] != CC_NONE:
-        dcqcn.on_cnp(s, qp, now)
+        events.on_cnp(s, qp, now)
 
 
 @helper
-def _on_ack(s, qp, seq, kind, flags, now):
+def _on_ack(s, p, qp, seq, kind, flags, now):
     sender = s.sender[qp]
     if flags & ECHO != 0:
         _notify(s, qp, now)
@@ -133,7 +137,18 @@ def _on_ack(s, qp, seq, kind, flags, now):
                 withdraw(s, qp)
     if kind == NACK and not stale:
         go_back(s, qp)
+    if s.params[0]["feedback"] != 0 and sender["cc"] != CC_NONE:
+        _feed_back(s, p, qp, now)
     activate(s, qp, now)
+
+
+@rare
+def _feed_back(s, p, qp, now):
+    """The sender's algorithm takes in an ACK or NACK, which may change the rate."""
+    rate_bps = s.sender[qp]["rate_bps"]
+    events.on_ack(s, qp, p, now)
+    if s.sender[qp]["rate_bps"] != rate_bps:
+        rate_changed(s, qp, now)
 
 
 @rare
