@@ -19,7 +19,7 @@ from roce_gym.assembly.endpoints import (
 from roce_gym.assembly.events import is_far, make_core, num_members, num_slots, wheel_size
 from roce_gym.assembly.jobs import make_jobs
 from roce_gym.assembly.pools import make_pools, most_posts
-from roce_gym.assembly.senders import add_windows, make_feedback, make_records, sender_params
+from roce_gym.assembly.senders import add_windows, make_feedback, make_records, sender_params, trace
 from roce_gym.config import Scenario, class_order
 from roce_gym.sim import types as t
 from roce_gym.sim.sorting import SORT_MARGIN
@@ -48,6 +48,7 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
     places = slots + SORT_MARGIN
     qp = make_qps(scenario, network, plan, internal, jobs["endpoint"], jobs["qp_job"])
     sender = make_senders(len(plan.qps))
+    trace(scenario, qp, sender)
     return t.State(
         params=_params(scenario, network, plan, seed, max_hops, (buckets - 2) << shift),
         core=make_core(places, shift, len(packet), len(message)),

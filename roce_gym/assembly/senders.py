@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from roce_gym.config import Scenario
 from roce_gym.sim import types as t
-from roce_gym.sim.cc.records import lines
 from roce_gym.sim.cc.registry import ALGORITHMS, CODES, Algorithm
 from roce_gym.topology.graph import Network
 from roce_gym.units import PS_PER_S
@@ -29,24 +28,24 @@ def sender_params(scenario: Scenario) -> dict[str, int]:
         feedback |= int(algorithm.feedback)
     nic = scenario.nic
     return {
-        "cc_words": lines([algorithm.record for algorithm in used]),
-        "cc_param_words": lines([algorithm.params for algorithm in used]),
         "feedback": feedback,
-        "rate_windows": any(
-            x.window is not None and x.window.follows_rate for x in scenario.tenants
-        ),
         "least_window": (nic.ack_every - 1) * nic.mtu_bytes + 1,
     }
 
 
 def make_records(scenario: Scenario, num_qps: int) -> dict[str, NDArray[Any]]:
     """Empty records of queue pairs and tenants."""
-    params = sender_params(scenario)
     return {
-        "cc_state": np.zeros(num_qps * params["cc_words"], np.int64),
-        "cc_params": np.zeros(len(scenario.tenants) * params["cc_param_words"], np.int64),
+        "cc_state": np.zeros(num_qps * t.CC_WORDS, np.int64),
+        "cc_params": np.zeros(len(scenario.tenants) * t.CC_PARAM_WORDS, np.int64),
         "cc_kind": np.array([CODES[tenant.cc] for tenant in scenario.tenants], np.int32),
     }
+
+
+def trace(scenario: Scenario, qp: NDArray[Any], sender: NDArray[Any]) -> None:
+    """Marks the queue pairs whose algorithm wants feedback."""
+    wants = np.array([algorithm.feedback != 0 for algorithm in algorithms_of(scenario)])
+    sender["traits"] |= np.where(wants[qp["tenant"]], t.TRACED, 0).astype(np.int8)
 
 
 def make_feedback(scenario: Scenario, num_packets: int, max_hops: int) -> dict[str, NDArray[Any]]:
@@ -88,7 +87,7 @@ def add_windows(
     fixed = scenario.nic.window_bytes
     if fixed > 0:
         windows[:] = fixed
-        sender["window_kind"] = t.FIXED_WINDOW
+        sender["traits"] |= t.HAS_WINDOW
     if any(tenant.window is not None for tenant in scenario.tenants):
         longest = longest_rtts_ps(scenario, network, plan)
         for i, tenant in enumerate(scenario.tenants):
@@ -100,6 +99,6 @@ def add_windows(
                 windows[own] = np.maximum(np.array(bits, np.int64) // 8, 1)
             else:
                 windows[own] = tenant.window.bytes
-            kind = t.RATE_WINDOW if tenant.window.follows_rate else t.FIXED_WINDOW
-            sender["window_kind"][own] = kind
-    return windows if sender["window_kind"].any() else windows[:0]
+            kind = t.RATE_WINDOW if tenant.window.follows_rate else 0
+            sender["traits"][own] |= t.HAS_WINDOW | kind
+    return windows if (sender["traits"] & t.HAS_WINDOW).any() else windows[:0]

@@ -7,8 +7,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from roce_gym.config.fields import Count, HostId, Model, NonNegative, Positive, Volume
-from roce_gym.config.senders import SENDER_CONFIGS, AlgorithmName, SenderConfig, WindowConfig
-from roce_gym.config.settings import DcqcnConfig, Settings
+from roce_gym.config.senders import (
+    SENDER_CONFIGS,
+    AlgorithmName,
+    DcqcnConfig,
+    SenderConfig,
+    WindowConfig,
+)
+from roce_gym.config.settings import Settings
 
 
 class Placement(Model):

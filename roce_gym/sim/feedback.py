@@ -9,12 +9,13 @@ from __future__ import annotations
 from numpy import int64
 
 from roce_gym.sim.jit import rare
-from roce_gym.sim.types import FEEDBACK_INT, FEEDBACK_RTT, ZERO
+from roce_gym.sim.types import FEEDBACK_INT, FEEDBACK_RTT, TRACED, ZERO
 
 
 @rare
 def begin_feedback(s, p, now):
     """A data packet is about to be sent."""
+    s.packet[p]["flags"] |= TRACED
     if s.params[0]["feedback"] & FEEDBACK_RTT != 0:
         s.sent[p] = now
 
@@ -41,6 +42,7 @@ def see_hop(s, p, link, now):
 def return_feedback(s, data, ack):
     """An ACK or NACK takes over what its data packet brought; that packet was freed just now."""
     params = s.params[0]
+    s.packet[ack]["flags"] |= TRACED
     if data == ack:
         return
     if params["feedback"] & FEEDBACK_RTT != 0:

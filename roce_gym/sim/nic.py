@@ -13,16 +13,16 @@ from roce_gym.sim.port import append, choose_class, take
 from roce_gym.sim.scheduler import (
     activate,
     arm_for_paced,
+    has_shut,
     next_ready,
     pace,
     reconsider,
     release_paced,
     serve_later,
-    shed_closed,
     update_waiting,
     withdraw,
 )
-from roce_gym.sim.types import CC_NONE, DATA, FAILED, LAST, NONE, ZERO
+from roce_gym.sim.types import CC_NONE, DATA, FAILED, LAST, NONE, RATE_WINDOW, TRACED, ZERO
 from roce_gym.sim.wheel import push_far
 
 _BIT_PS_PER_BYTE = 8 * 10**12
@@ -34,18 +34,19 @@ def next_from_host(s, link, now):
     params = s.params[0]
     host = int64(s.link[link]["src"])
     release_paced(s, host, now)
-    if params["rate_windows"] == 1:
-        shed_closed(s, link, now)
     cls = _first_control(s, link)
     if cls != NONE:
         return _take_control(s, link, cls, now)
-    cls = choose_class(s, link)
-    if cls == NONE:
-        arm_for_paced(s, host, now)
-        return NONE
-    if s.queue[link * params["num_classes"] + cls]["head"] != NONE:
-        return _take_control(s, link, cls, now)
-    return _next_data(s, link, host, cls, now)
+    while True:
+        cls = choose_class(s, link)
+        if cls == NONE:
+            arm_for_paced(s, host, now)
+            return NONE
+        if s.queue[link * params["num_classes"] + cls]["head"] != NONE:
+            return _take_control(s, link, cls, now)
+        p = _next_data(s, link, host, cls, now)
+        if p != NONE:
+            return p
 
 
 @helper
@@ -75,12 +76,15 @@ def queue_control(s, link, cls, p, now):
 
 @helper
 def _next_data(s, link, host, cls, now):
+    """The packet of the QP whose turn it is; NONE if its window closed since it was ready."""
     params = s.params[0]
     scheduler = s.nic[host * params["num_classes"] + cls]
     local = next_ready(s, scheduler)
-    scheduler["last_served"] = local
     qp = scheduler["first_qp"] + local
     sender = s.sender[qp]
+    if sender["traits"] & RATE_WINDOW != 0 and has_shut(s, qp, now):
+        return NONE
+    scheduler["last_served"] = local
     payload = min(params["mtu"], sender["message_end"] - sender["snd_nxt"])
     end = sender["snd_nxt"] + payload
     flags = LAST if end == sender["message_end"] else ZERO
@@ -90,7 +94,7 @@ def _next_data(s, link, host, cls, now):
     if params["rto_ps"] > 0 and sender["timer_armed"] == 0:
         arm_retransmission(s, qp, now + params["rto_ps"])
     p = new_packet(s, DATA, qp, cls, size, sender["snd_nxt"], flags)
-    if params["feedback"] != 0:
+    if sender["traits"] & TRACED != 0:
         begin_feedback(s, p, now)
     sender["snd_nxt"] = end
     if flags == LAST and end < s.qp[qp]["posted"]:

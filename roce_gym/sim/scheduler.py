@@ -13,7 +13,7 @@ from roce_gym.sim.cc.records import pacing_of
 from roce_gym.sim.handle import prefetch
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.port import on_clock
-from roce_gym.sim.types import FOREVER, IDLE, NO_WINDOW, NONE, PACED, RATE_WINDOW, READY, ZERO
+from roce_gym.sim.types import FOREVER, HAS_WINDOW, IDLE, NONE, PACED, RATE_WINDOW, READY, ZERO
 from roce_gym.sim.wheel import cancel, lowest_bit, pull_far, push_far, schedule
 from roce_gym.sim.window import window_of
 
@@ -24,7 +24,7 @@ def sendable(s, qp):
     sender = s.sender[qp]
     if sender["snd_nxt"] == sender["message_end"]:
         return False
-    if sender["window_kind"] == NO_WINDOW:
+    if sender["traits"] & HAS_WINDOW == 0:
         return True
     return sender["snd_nxt"] - sender["snd_una"] < window_of(s, qp)
 
@@ -54,14 +54,19 @@ def _may_go(s, qp, by_ps):
     return s.qp[qp]["next_send_ps"] <= by_ps and pacing_of(s, qp)["owed"] == 0
 
 
+@rare
+def _update_rate(s, qp, now):
+    catch_up(s, qp, now)
+
+
 @helper
 def activate(s, qp, now):
     """Makes an idle QP ready or paced if it can send."""
     sender = s.sender[qp]
     if sender["state"] != IDLE:
         return
-    if sender["window_kind"] == RATE_WINDOW:
-        catch_up(s, qp, now)
+    if sender["traits"] & RATE_WINDOW != 0:
+        _update_rate(s, qp, now)
     if not sendable(s, qp):
         return
     free_ps = s.link[s.host_link[s.qp[qp]["src"]]]["free_ps"]
@@ -115,25 +120,13 @@ def next_ready(s, scheduler):
 
 
 @rare
-def shed_closed(s, link, now):
-    """QPs whose turn it is, but whose window closed since, because their rate fell, are not ready.
-
-    Only for the classes that may be served now; windows that follow rates are evaluated at `now`.
-    """
-    wire = s.link[link]
-    eligible = int64(wire["waiting"]) & ~int64(wire["paused"])
-    for cls in range(1, s.params[0]["num_classes"]):
-        if eligible & (1 << cls) == 0:
-            continue
-        scheduler = s.nic[wire["src"] * s.params[0]["num_classes"] + cls]
-        while scheduler["num_ready"] > 0:
-            qp = int64(scheduler["first_qp"] + next_ready(s, scheduler))
-            if s.sender[qp]["window_kind"] != RATE_WINDOW:
-                break
-            catch_up(s, qp, now)
-            if sendable(s, qp):
-                break
-            withdraw(s, qp)
+def has_shut(s, qp, now):
+    """Whether a ready QP's window has closed since, as its rate fell; it is not ready then."""
+    catch_up(s, qp, now)
+    if sendable(s, qp):
+        return False
+    withdraw(s, qp)
+    return True
 
 
 @helper
@@ -262,7 +255,7 @@ def wake_at(s, host, due_ps, now):
     if s.event_ps[slot] <= due_ps:
         return
     if s.params[0]["scheduled_order"] == 1:  # as in ns-3, a wake-up is never moved
-        if s.event_ps[slot] == FOREVER:
+        if s.event_ps[slot] == FOREVER and not _sleeps_on(s, host, now):
             push_far(s, slot, due_ps)
         return
     if s.event_ps[slot] != FOREVER:
@@ -276,8 +269,6 @@ def arm_for_paced(s, host, now):
     heap = s.paced[host]
     if heap["size"] > 0:
         due_ps = s.paced_qp[heap["first"]]["due_ps"]
-        if s.params[0]["scheduled_order"] == 1 and _sleeps_on(s, host, now):
-            return
         wake_at(s, host, max(due_ps, now), now)
 
 
@@ -291,7 +282,7 @@ def _sleeps_on(s, host, now):
         scheduler = s.nic[host * s.params[0]["num_classes"] + i]
         for qp in range(scheduler["first_qp"], scheduler["first_qp"] + scheduler["num_qps"]):
             sender = s.sender[qp]
-            if sender["window_kind"] == NO_WINDOW or sender["state"] != IDLE:
+            if sender["traits"] & HAS_WINDOW == 0 or sender["state"] != IDLE:
                 continue
             if sender["snd_nxt"] < s.qp[qp]["posted"] and s.qp[qp]["next_send_ps"] <= now:
                 return True

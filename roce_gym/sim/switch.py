@@ -19,6 +19,7 @@ from roce_gym.sim.types import (
     RESUME,
     STREAM_ECN,
     TOLD_TO_PAUSE,
+    TRACED,
     ZERO,
 )
 
@@ -172,7 +173,7 @@ def next_from_switch(s, link, now):
     if left > queue["kmin"] and _marks(s, queue, left, port, sent_before):
         packet["flags"] |= CE
         queue["marks"] += 1
-    if params["feedback"] != 0 and packet["kind"] == DATA:
+    if packet["flags"] & TRACED != 0 and packet["kind"] == DATA:
         see_hop(s, p, link, now)
     return p
 

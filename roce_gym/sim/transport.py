@@ -24,6 +24,7 @@ from roce_gym.sim.types import (
     LAST,
     NACK,
     NONE,
+    TRACED,
     ZERO,
 )
 
@@ -44,7 +45,11 @@ def receive(s, link, p, now):
     if kind == CNP:
         _notify(s, qp, now)
         return NONE
-    _on_ack(s, p, qp, seq, kind, flags, now)
+    if flags & TRACED != 0:
+        _on_traced_ack(s, p, qp, seq, kind, flags, now)
+    else:
+        _on_ack(s, qp, seq, kind, flags, now)
+        activate(s, qp, now)
     return link ^ 1
 
 
@@ -54,6 +59,7 @@ def _on_data(s, out, p, qp, seq, payload, flags, now):
     params = s.params[0]
     receiver = s.receiver[qp]
     answered = False
+    ack = NONE
     ce = flags & CE
     if ce != 0 and params["cnp_packets"] == 1:
         answered = _send_cnp(s, out, qp, now)
@@ -64,20 +70,21 @@ def _on_data(s, out, p, qp, seq, payload, flags, now):
         receiver["unacked"] += 1
         last = flags & LAST
         if last != 0 or receiver["unacked"] >= params["ack_every"]:
-            _send_ack(s, out, p, qp, ACK, ZERO, now)
-            answered = True
+            ack = _send_ack(s, out, qp, ACK, ZERO, now)
         if last != 0:
             receiver["messages"] += 1
             delivered(s, qp, now)
     elif seq < receiver["expected"]:
-        _send_ack(s, out, p, qp, ACK, ce, now)
-        answered = True
+        ack = _send_ack(s, out, qp, ACK, ce, now)
     elif _gap_is_new(receiver, now, params["nack_interval_ps"]):
         receiver["nack_seq"] = receiver["expected"]
         receiver["nack_ps"] = now
-        _send_ack(s, out, p, qp, NACK, ce, now)
-        answered = True
-    return out if answered else NONE
+        ack = _send_ack(s, out, qp, NACK, ce, now)
+    if ack == NONE:
+        return out if answered else NONE
+    if flags & TRACED != 0:
+        return_feedback(s, p, ack)
+    return out
 
 
 @helper
@@ -86,17 +93,19 @@ def _gap_is_new(receiver, now, interval_ps):
 
 
 @helper
-def _send_ack(s, out, data, qp, kind, ce, now):
-    """ACK or NACK of all bytes before `expected`, with the echo of CE bits seen since the last."""
+def _send_ack(s, out, qp, kind, ce, now):
+    """ACK or NACK of all bytes before `expected`, with the echo of CE bits seen since the last.
+
+    Returns its packet.
+    """
     receiver = s.receiver[qp]
     flags = ECHO if (receiver["ce_seen"] | ce) != 0 else ZERO
     receiver["ce_seen"] = 0
     receiver["unacked"] = 0
     cls = int64(receiver["ack_cls"])
     p = new_packet(s, kind, qp, cls, s.params[0]["ack"], receiver["expected"], flags)
-    if s.params[0]["feedback"] != 0:
-        return_feedback(s, data, p)
     queue_control(s, out, cls, p, now)
+    return p
 
 
 @helper
@@ -120,7 +129,7 @@ def _notify(s, qp, now):
 
 
 @helper
-def _on_ack(s, p, qp, seq, kind, flags, now):
+def _on_ack(s, qp, seq, kind, flags, now):
     sender = s.sender[qp]
     if flags & ECHO != 0:
         _notify(s, qp, now)
@@ -137,18 +146,18 @@ def _on_ack(s, p, qp, seq, kind, flags, now):
                 withdraw(s, qp)
     if kind == NACK and not stale:
         go_back(s, qp)
-    if s.params[0]["feedback"] != 0 and sender["cc"] != CC_NONE:
-        _feed_back(s, p, qp, now)
-    activate(s, qp, now)
 
 
 @rare
-def _feed_back(s, p, qp, now):
-    """The sender's algorithm takes in an ACK or NACK, which may change the rate."""
-    rate_bps = s.sender[qp]["rate_bps"]
-    events.on_ack(s, qp, p, now)
-    if s.sender[qp]["rate_bps"] != rate_bps:
-        rate_changed(s, qp, now)
+def _on_traced_ack(s, p, qp, seq, kind, flags, now):
+    """The sender's algorithm takes in an ACK or NACK, too, which may change the rate."""
+    _on_ack(s, qp, seq, kind, flags, now)
+    if s.sender[qp]["cc"] != CC_NONE:
+        rate_bps = s.sender[qp]["rate_bps"]
+        events.on_ack(s, qp, p, now)
+        if s.sender[qp]["rate_bps"] != rate_bps:
+            rate_changed(s, qp, now)
+    activate(s, qp, now)
 
 
 @rare

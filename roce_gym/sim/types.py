@@ -29,8 +29,8 @@ FOREVER = np.int64(2**62)
 DATA, ACK, NACK, CNP, PAUSE, RESUME = _numbers(*range(6))
 
 # Packet flags: congestion experienced (marked by a switch); last packet of a message; an ACK or
-# NACK that carries a CNP.
-CE, LAST, ECHO = _numbers(1, 2, 4)
+# NACK that carries a CNP; its QP's algorithm wants feedback.
+CE, LAST, ECHO, TRACED = _numbers(1, 2, 4, 8)
 
 # QP states of the NIC's scheduler.
 IDLE, READY, PACED, FAILED = _numbers(*range(4))
@@ -38,8 +38,9 @@ IDLE, READY, PACED, FAILED = _numbers(*range(4))
 # No congestion control; algorithms are numbered from 1 on, see cc/registry.py.
 (CC_NONE,) = _numbers(0)
 
-# Window of a QP: none; of constant size; in proportion to its rate.
-NO_WINDOW, FIXED_WINDOW, RATE_WINDOW = _numbers(*range(3))
+# What is special about a QP, bits of SENDER.traits: a window, which may be in proportion to the
+# rate; and TRACED, see below.
+HAS_WINDOW, RATE_WINDOW = _numbers(1, 2)
 
 # What ACKs bring back to senders, bits: the packet's time of sending; what switches wrote into it.
 FEEDBACK_RTT, FEEDBACK_INT = _numbers(1, 2)
@@ -141,7 +142,7 @@ SENDER = np.dtype(
         ("cc_due_ps", np.int64),  # first congestion-control timer; FOREVER: none runs
         ("retries", np.int32),
         ("cc", np.int8),
-        ("window_kind", np.int8),
+        ("traits", np.int8),
         ("state", np.int8),
         ("timer_armed", np.int8),  # retransmission timer
     ],
@@ -181,6 +182,9 @@ RECEIVER = np.dtype(
     ],
     align=True,
 )
+
+# Places of a QP's state and a tenant's parameters of its sender algorithm, 64-bit words.
+CC_WORDS, CC_PARAM_WORDS = _numbers(8, 16)
 
 # Head of every sender algorithm's record of a QP, see cc/records.py.
 PACING = np.dtype(
@@ -327,10 +331,7 @@ PARAMS = np.dtype(
         ("mrg32k3a", np.int64),  # 1: marks are drawn from State.mrg, in order of events
         ("far_memory", np.int64),  # 1: the state is larger than a core's own cache
         ("clock_ps", np.int64),  # resolution of serialisation and pacing times
-        ("cc_words", np.int64),  # words of State.cc_state a QP
-        ("cc_param_words", np.int64),  # words of State.cc_params a tenant
         ("feedback", np.int64),  # what ACKs bring back to any sender, FEEDBACK_… bits
-        ("rate_windows", np.int64),  # 1: there are windows in proportion to rates
         ("least_window", np.int64),  # bytes, so that an ACK becomes due
     ],
     align=True,
@@ -408,8 +409,8 @@ class State(NamedTuple):
     message: Annotated[Array, MESSAGE]  # (num_messages,)
     mrg: Int64  # (6,), state of MRG32k3a, see rng.py
     # congestion control; records of the tenant's algorithm, see cc/records.py
-    cc_state: Int64  # (num_qps * cc_words,)
-    cc_params: Int64  # (num_tenants * cc_param_words,)
+    cc_state: Int64  # (num_qps * CC_WORDS,)
+    cc_params: Int64  # (num_tenants * CC_PARAM_WORDS,)
     cc_kind: Int32  # (num_tenants,), its algorithm
     window: Int64  # (num_qps,), bytes, at line rate; empty: no QP has one
     sent: Int64  # (num_packets,), when the data packet was sent, ps; empty: not fed back

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from roce_gym.sim.jit import helper
+from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.types import RATE_WINDOW
 
 _HALF_BITS = 16
 _LOW_HALF = (1 << _HALF_BITS) - 1
 
 
-@helper
+@rare
 def window_of(s, qp):
     """Bytes; PRECONDITION: the QP has a window. One that follows the rate is exact to the byte."""
     window = s.window[qp]
-    if s.sender[qp]["window_kind"] != RATE_WINDOW:
+    if s.sender[qp]["traits"] & RATE_WINDOW == 0:
         return window
     return max(
         s.params[0]["least_window"], _share(window, s.sender[qp]["rate_bps"], s.qp[qp]["line_bps"])

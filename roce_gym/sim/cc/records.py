@@ -1,8 +1,8 @@
 """Where a sender algorithm keeps its state: one record a QP, one record of parameters a tenant.
 
 `State.cc_state` and `State.cc_params` are plain words, so that every algorithm has records of its
-own type; the places are as large as the largest of the algorithms in use. A QP's record begins with
-the fields of `types.PACING`, which belong to the scheduler.
+own type: up to one cache line a QP, two a tenant. A QP's record begins with the fields of
+`types.PACING`, which belong to the scheduler.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from roce_gym.sim.handle import record_at
 from roce_gym.sim.jit import helper
-from roce_gym.sim.types import PACING, State
+from roce_gym.sim.types import CC_PARAM_WORDS, CC_WORDS, PACING, State
 
 WORD_BYTES = 8
-LINE_WORDS = 8
 _PACING_FIELDS = [(name, PACING[name]) for name in PACING.names or ()]
 
 
@@ -32,7 +31,7 @@ def of_qp(dtype: np.dtype[Any]) -> Any:
 
     @helper
     def record(s, qp):
-        return at(s.cc_state, qp * s.params[0]["cc_words"])
+        return at(s.cc_state, qp * CC_WORDS)
 
     return record
 
@@ -43,7 +42,7 @@ def params_of_qp(dtype: np.dtype[Any]) -> Any:
 
     @helper
     def record(s, qp):
-        return at(s.cc_params, s.qp[qp]["tenant"] * s.params[0]["cc_param_words"])
+        return at(s.cc_params, s.qp[qp]["tenant"] * CC_PARAM_WORDS)
 
     return record
 
@@ -53,20 +52,14 @@ pacing_of = of_qp(PACING)
 
 def qp_records(state: State, dtype: np.dtype[Any]) -> NDArray[Any]:
     """For Python: shape (num_qps,), a view of all QPs' records, whichever algorithm they have."""
-    return _view(state.cc_state, int(state.params[0]["cc_words"]), dtype)
+    return _view(state.cc_state, CC_WORDS, dtype)
 
 
 def tenant_params(state: State, dtype: np.dtype[Any]) -> NDArray[Any]:
     """For Python: shape (num_tenants,), a view of all tenants' parameters."""
-    return _view(state.cc_params, int(state.params[0]["cc_param_words"]), dtype)
+    return _view(state.cc_params, CC_PARAM_WORDS, dtype)
 
 
-def _view(words: NDArray[Any], stride: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _view(words: NDArray[Any], stride: np.int64, dtype: np.dtype[Any]) -> NDArray[Any]:
     rows = words.reshape(-1, stride)[:, : dtype.itemsize // WORD_BYTES]
     return rows.view(dtype)[:, 0]
-
-
-def lines(dtypes: list[np.dtype[Any]]) -> int:
-    """Words of a place that is large enough for any of the records, in whole cache lines."""
-    words = max((dtype.itemsize for dtype in dtypes), default=0) // WORD_BYTES
-    return max(1, -(-words // LINE_WORDS)) * LINE_WORDS

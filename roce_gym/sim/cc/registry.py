@@ -31,7 +31,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from roce_gym.sim.cc import dcqcn
-from roce_gym.sim.types import ZERO
+from roce_gym.sim.cc.records import WORD_BYTES
+from roce_gym.sim.types import CC_PARAM_WORDS, CC_WORDS, ZERO
 
 
 class Algorithm(NamedTuple):
@@ -52,6 +53,10 @@ class Algorithm(NamedTuple):
 
 
 ALGORITHMS = (Algorithm("dcqcn", dcqcn, dcqcn.DCQCN, dcqcn.DCQCN_PARAMS),)
+
+for _one in ALGORITHMS:
+    assert _one.record.itemsize <= WORD_BYTES * CC_WORDS, _one.name
+    assert _one.params.itemsize <= WORD_BYTES * CC_PARAM_WORDS, _one.name
 
 CODES = {algorithm.name: code for code, algorithm in enumerate(ALGORITHMS, start=1)}
 """What `SENDER.cc` holds; 0 is none."""
