@@ -40,8 +40,13 @@ def _call(kernel: Any, *args: Any) -> Any:
     return result
 
 
-_GROWING = ("packet", "packet_order", "message")
+_GROWING = ("packet", "packet_order", "sent", "seen", "message")
 """Arrays that are enlarged during a run."""
+
+
+def _doubled(array: NDArray[Any]) -> NDArray[Any]:
+    """Twice as long, with zeros behind."""
+    return np.concatenate([array, np.zeros_like(array)])
 
 
 @dataclass(frozen=True)
@@ -182,9 +187,11 @@ class Fabric:
         """Enlarges what the core ran out of; the run goes on as if it had been large enough."""
         if status == t.PACKETS_LOW:
             self._enlarge("packet", "free_packet", "packets_left")
-            order = np.zeros(len(self._state.packet), np.int64)
-            order[: len(self._state.packet_order)] = self._state.packet_order
-            self._hold(self._state._replace(packet_order=order))
+            beside = {
+                name: _doubled(getattr(self._state, name))
+                for name in ("packet_order", "sent", "seen")
+            }
+            self._hold(self._state._replace(**beside))
         elif status == t.MESSAGES_LOW:
             self._enlarge("message", "free_message", "messages_left")
         elif status != t.LOG_FULL:
@@ -192,8 +199,7 @@ class Fabric:
 
     def _enlarge(self, name: str, head: str, left: str) -> None:
         old = getattr(self._state, name)
-        new = np.zeros(2 * len(old), old.dtype)
-        new[: len(old)] = old
+        new = _doubled(old)
         link_free_list(new, len(old))
         core: Any = self._state.core[0]
         new["next"][-1] = core[head]

@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_gym.sim import types as t
+from roce_gym.sim.cc.dcqcn import DCQCN
+from roce_gym.sim.cc.records import qp_records
+from roce_gym.sim.cc.registry import CODES
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -43,7 +46,7 @@ class Interval:
         outstanding_bytes: shape (Q,), int64, posted and not acknowledged, at the end.
         cnps: shape (Q,), int64, notifications taken in by the sender.
         rate_bps: shape (Q,), int64, at the end.
-        alpha: shape (Q,), float64, at the end.
+        alpha: shape (Q,), float64, at the end; 0 where a QP has another algorithm than DCQCN.
         job_busy_ps: shape (J,), int64, time in completed rounds, counted when they complete.
         job_round: shape (J,), int64, round under way or next.
         job_begun_ps: shape (J,), int64, when the round under way began, -1 between rounds.
@@ -79,6 +82,13 @@ class Interval:
     completions: NDArray[Any]
     failed_qps: int
     events: int
+
+
+def _alpha(state: t.State) -> Floats:
+    """Of DCQCN; 0 for QPs with another algorithm."""
+    has_alpha = state.cc_kind[state.qp["tenant"]] == CODES["dcqcn"]
+    alpha: Floats = np.where(has_alpha, qp_records(state, DCQCN)["alpha"], 0.0)
+    return alpha
 
 
 class Meter:
@@ -141,7 +151,7 @@ class Meter:
             headroom_bytes=self._grid(state.ingress, "headroom_used"),
             outstanding_bytes=state.qp["posted"] - state.sender["snd_una"],
             rate_bps=state.sender["rate_bps"].copy(),
-            alpha=state.dcqcn["alpha"].copy(),
+            alpha=_alpha(state),
             job_round=state.job["round"].copy(),
             job_begun_ps=np.where(begun == t.FOREVER, -1, begun),
             completions=completions,

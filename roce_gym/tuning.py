@@ -7,15 +7,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roce_gym.config import ClassSettings, DcqcnConfig, Scenario, Settings, class_order
+from roce_gym.config import (
+    SENDER_CONFIGS,
+    ClassSettings,
+    Scenario,
+    SenderConfig,
+    Settings,
+    class_order,
+    sender_settings,
+)
 from roce_gym.errors import TuningError
 from roce_gym.sim import types as t
+from roce_gym.sim.cc.records import qp_records, tenant_params
+from roce_gym.sim.cc.registry import ALGORITHMS
 from roce_gym.topology.graph import NVLINK_CREDIT_BYTES, Network
 from roce_gym.units import mbps_to_bps, us_to_ps
 
 _NEVER_MARK = np.iinfo(np.int32).max
-_LINE_RATE = DcqcnConfig(enabled=False)
-"""Of queue pairs on NVLink."""
 
 
 def check_names(scenario: Scenario, settings: Settings) -> None:
@@ -30,6 +38,14 @@ def check_names(scenario: Scenario, settings: Settings) -> None:
     ):
         if given != wanted:
             raise TuningError(f"settings.{field}: got {sorted(given)}; needed: {sorted(wanted)}")
+    kinds = {x.name: SENDER_CONFIGS[x.cc] for x in scenario.tenants if x.cc != "dcqcn"}
+    for name, given_sender in settings.senders.items():
+        if type(given_sender) is not kinds.get(name):
+            allowed = ", ".join(f"{key}: {kind.__name__}" for key, kind in kinds.items()) or "none"
+            raise TuningError(
+                f"settings.senders.{name}: a {type(given_sender).__name__} is not allowed; "
+                f"allowed: {allowed}"
+            )
 
 
 class Tuner:
@@ -70,14 +86,14 @@ class Tuner:
             if old is None or old.classes[name] != chosen:
                 self._apply_class(state, self._internal[name], chosen)
         for i, tenant in enumerate(self._scenario.tenants):
-            new = settings.tenants[tenant.name]
-            before = None if old is None else old.tenants[tenant.name]
+            new = sender_settings(tenant, settings)
+            before = None if old is None else sender_settings(tenant, old)
             if new != before:
-                apply_dcqcn(state, i, new)
+                apply_sender(state, i, new)
             if before is None or _bounds(new) != _bounds(before):
                 own, is_inside = state.qp["tenant"] == i, state.qp["src"] >= self._num_places
-                _adopt(state, np.flatnonzero(own & ~is_inside), new)
-                _adopt(state, np.flatnonzero(own & is_inside), _LINE_RATE)
+                _adopt(state, i, np.flatnonzero(own & ~is_inside), *_bounds(new))
+                _adopt(state, i, np.flatnonzero(own & is_inside), False, 0.0)  # NVLink
         state.switch["pool"] = pools
         self._recount_shared(state)
         self._last = settings
@@ -139,49 +155,46 @@ class Tuner:
         ).astype(np.int64)
 
 
-def apply_dcqcn(state: t.State, tenant: int, config: DcqcnConfig) -> None:
-    """Writes the sender parameters of one tenant; running timers keep their time (rules, 8)."""
-    params: Any = state.dcqcn_params[tenant]
-    params["alpha_interval_ps"] = us_to_ps(config.alpha_interval_us)
-    params["decrease_interval_ps"] = us_to_ps(config.decrease_interval_us)
-    params["increase_timer_ps"] = us_to_ps(config.increase_timer_us)
-    params["byte_counter"] = config.byte_counter_bytes
-    params["fast_recovery_times"] = config.fast_recovery_times
-    params["ai_bps"] = mbps_to_bps(config.rate_ai_mbps)
-    params["hai_bps"] = mbps_to_bps(config.rate_hai_mbps)
-    params["min_bps"] = mbps_to_bps(config.min_rate_mbps)
-    params["max_bps"] = mbps_to_bps(config.max_rate_mbps)
-    params["first_cnp_bps"] = mbps_to_bps(config.first_cnp_rate_mbps)
-    params["g"] = config.g
-    params["initial_alpha"] = config.initial_alpha
-    params["alpha_cap"] = config.alpha_cap
-    params["cut_divisor"] = config.cut_divisor
-    params["min_decrease_factor"] = config.min_decrease_factor
-    params["clamp"] = config.clamp_target_rate
-    params["clamp_after_time"] = config.clamp_target_rate_after_time_inc
+def apply_sender(state: t.State, tenant: int, config: SenderConfig) -> None:
+    """Writes the sender parameters of one tenant; running timers keep their time (rules, 8).
+
+    A record's field `x_ps` is the setting `x_us`, `x_bps` is `x_mbps`; others have the same name.
+    """
+    algorithm = ALGORITHMS[state.cc_kind[tenant] - 1]
+    params: Any = tenant_params(state, algorithm.params)[tenant]
+    for field in algorithm.params.names or ():
+        if field.endswith("_ps"):
+            params[field] = us_to_ps(getattr(config, field.removesuffix("_ps") + "_us"))
+        elif field.endswith("_bps"):
+            params[field] = mbps_to_bps(getattr(config, field.removesuffix("_bps") + "_mbps"))
+        else:
+            params[field] = getattr(config, field)
 
 
-def _bounds(config: DcqcnConfig) -> tuple[bool, float]:
+def _bounds(config: SenderConfig) -> tuple[bool, float]:
     """What existing rates depend on at once."""
     return config.enabled, config.max_rate_mbps
 
 
-def _adopt(state: t.State, qps: NDArray[np.intp], config: DcqcnConfig) -> None:
-    """New bounds hold at once; a QP that changes between DCQCN and none starts afresh."""
+def _adopt(
+    state: t.State, tenant: int, qps: NDArray[np.intp], enabled: bool, max_rate_mbps: float
+) -> None:
+    """New bounds hold at once; a QP whose algorithm is switched on or off starts afresh."""
+    kind = int(state.cc_kind[tenant])
+    algorithm = ALGORITHMS[kind - 1]
     line = state.qp["line_bps"][qps]
-    limit = mbps_to_bps(config.max_rate_mbps)
-    highest = np.minimum(line, limit) if limit and config.enabled else line
-    cc = t.CC_DCQCN if config.enabled else t.CC_NONE
+    limit = mbps_to_bps(max_rate_mbps)
+    highest = np.minimum(line, limit) if limit and enabled else line
+    cc = kind if enabled else t.CC_NONE
     fresh = (state.sender["cc"][qps] != cc) | (state.sender["rate_bps"][qps] == 0)
     rate = np.where(fresh, highest, np.minimum(state.sender["rate_bps"][qps], highest))
-    target = np.where(fresh, highest, np.minimum(state.dcqcn["target_bps"][qps], highest))
     state.sender["rate_bps"][qps] = rate
-    state.dcqcn["target_bps"][qps] = target
     state.sender["cc"][qps] = cc
-    restart = qps[fresh]
-    for field in ("alpha_due_ps", "cut_due_ps", "increase_due_ps"):
-        state.dcqcn[field][restart] = t.FOREVER
-    state.sender["cc_due_ps"][restart] = t.FOREVER
-    for field in ("started", "was_cut", "time_stage", "byte_stage", "bytes", "owed"):
-        state.dcqcn[field][restart] = 0
-    state.dcqcn["alpha"][restart] = min(config.initial_alpha, config.alpha_cap)
+    state.sender["cc_due_ps"][qps[fresh]] = t.FOREVER
+    records = qp_records(state, algorithm.record)
+    own = records[qps]
+    algorithm.module.bound(own, highest)
+    records[qps] = own
+    own = records[qps[fresh]]
+    algorithm.module.fresh(own, rate[fresh], tenant_params(state, algorithm.params)[tenant])
+    records[qps[fresh]] = own

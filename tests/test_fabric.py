@@ -10,8 +10,10 @@ from roce_gym.config import Settings, validate_scenario
 from roce_gym.errors import ConfigError, SimulationError, TuningError
 from roce_gym.fabric import Fabric
 from roce_gym.presets import PRESETS, get_preset, resolve_settings
+from roce_gym.sim.cc.dcqcn import DCQCN_PARAMS
+from roce_gym.sim.cc.records import tenant_params
 
-KEPT = ("queue", "ingress", "switch", "dcqcn", "dcqcn_params", "sender")
+KEPT = ("queue", "ingress", "switch", "cc_state", "cc_params", "sender")
 
 
 @pytest.fixture
@@ -148,7 +150,7 @@ def test_a_class_is_changed_alone(fabric):
     assert np.array_equal(queue[:, gold], before["queue"].reshape(-1, 3)[:, gold])
     assert np.array_equal(ingress[:, gold], before["ingress"].reshape(-1, 3)[:, gold])
     assert after["switch"]["pool"] == before["switch"]["pool"] + 6 * (4_096 - 1_000)
-    for name in ("sender", "dcqcn", "dcqcn_params"):
+    for name in ("sender", "cc_state", "cc_params"):
         assert np.array_equal(before[name], after[name])
 
 
@@ -160,7 +162,10 @@ def test_a_tenant_is_changed_alone(fabric):
     after = copies(fabric)
     assert (after["sender"]["rate_bps"][of_ring] <= 10_000_000_000).all()
     assert np.array_equal(after["sender"][~of_ring], before["sender"][~of_ring])
-    assert after["dcqcn_params"]["g"].tolist() == [0.5, before["dcqcn_params"]["g"][1]]
+    gains = tenant_params(fabric._state, DCQCN_PARAMS)["g"].tolist()
+    assert gains == [0.5, fabric.settings.tenants["burst"].g]
+    half = len(after["cc_params"]) // 2
+    assert np.array_equal(after["cc_params"][half:], before["cc_params"][half:])
     for name in ("queue", "ingress", "switch"):
         assert np.array_equal(before[name], after[name])
     # The ring's senders keep to the new rate: 10 % of the line, in any 50 us.

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from roce_gym.assembly.devices import make_ingress, make_links, make_queues
 from roce_gym.assembly.endpoints import (
-    make_dcqcn,
     make_paced,
     make_paths,
     make_qps,
@@ -20,6 +19,7 @@ from roce_gym.assembly.endpoints import (
 from roce_gym.assembly.events import make_core, num_members, num_slots, what_is_far, wheel_size
 from roce_gym.assembly.jobs import make_jobs
 from roce_gym.assembly.pools import make_pools, most_posts
+from roce_gym.assembly.senders import add_windows, make_feedback, make_records, sender_params, trace
 from roce_gym.config import Scenario, class_order
 from roce_gym.sim import types as t
 from roce_gym.sim.sorting import SORT_MARGIN
@@ -46,6 +46,9 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
     nic, ready = make_schedulers(network, plan, num_classes, order)
     packet, message = make_pools(network, plan)
     places = slots + SORT_MARGIN
+    qp = make_qps(scenario, network, plan, internal, jobs["endpoint"], jobs["qp_job"])
+    sender = make_senders(len(plan.qps))
+    trace(scenario, qp, sender)
     return t.State(
         params=_params(scenario, network, plan, seed, max_hops, (buckets - 2) << shift),
         core=make_core(places, shift, len(packet), len(message)),
@@ -66,8 +69,8 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
         ingress=make_ingress(scenario, network, order),
         switch=np.zeros(network.num_switches, t.SWITCH),
         path=path,
-        qp=make_qps(scenario, network, plan, internal, jobs["endpoint"], jobs["qp_job"]),
-        sender=make_senders(len(plan.qps)),
+        qp=qp,
+        sender=sender,
         receiver=make_receivers(scenario, plan, internal),
         nic=nic,
         ready=ready,
@@ -77,8 +80,10 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
         mrg=np.array(scenario.simulator.mrg32k3a_state or (0,) * 6, np.int64),
         posted=np.zeros(most_posts(plan) + 1, np.int32),
         message=message,
-        dcqcn=make_dcqcn(len(plan.qps)),
-        dcqcn_params=np.zeros(len(scenario.tenants), t.DCQCN_PARAMS),
+        **make_records(scenario, len(plan.qps)),
+        window=add_windows(scenario, network, plan, qp, sender),
+        **make_feedback(scenario, len(packet), max_hops),
+        link_bps=network.link_rate_bps.astype(np.int64),
         job=jobs["job"],
         job_qp=jobs["job_qp"],
         member=jobs["member"],
@@ -121,7 +126,6 @@ def _params(
         "ack_every": nic.ack_every,
         "cnp_packets": nic.cnp_mode == "packet",
         "cnp_interval_ps": us_to_ps(nic.cnp_interval_us),
-        "window": nic.window_bytes,
         "rto_ps": us_to_ps(nic.retransmit_timeout_us),
         "retry_limit": nic.retry_limit,
         "nack_interval_ps": us_to_ps(nic.nack_interval_us),
@@ -133,6 +137,7 @@ def _params(
         "mrg32k3a": scenario.simulator.mrg32k3a_state is not None,
         "far": what_is_far(network, plan),
         "clock_ps": scenario.simulator.clock_ps,
+        **sender_params(scenario),
     }
     for name, value in values.items():
         params[0][name] = value

@@ -67,14 +67,6 @@ def make_receivers(scenario: Scenario, plan: Plan, internal: dict[str, int]) -> 
     return receiver
 
 
-def make_dcqcn(num_qps: int) -> NDArray[Any]:
-    """Senders that have not heard a CNP: no timer runs."""
-    dcqcn = np.zeros(num_qps, t.DCQCN)
-    for field in ("alpha_due_ps", "cut_due_ps", "increase_due_ps"):
-        dcqcn[field] = t.FOREVER
-    return dcqcn
-
-
 def make_schedulers(
     network: Network, plan: Plan, num_classes: int, order: tuple[int, ...]
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -18,7 +18,14 @@ from roce_gym.config.scenario import (
     class_order,
     validate_scenario,
 )
-from roce_gym.config.settings import BufferConfig, ClassSettings, DcqcnConfig, EcnConfig, Settings
+from roce_gym.config.senders import (
+    SENDER_CONFIGS,
+    AlgorithmName,
+    DcqcnConfig,
+    SenderConfig,
+    WindowConfig,
+)
+from roce_gym.config.settings import BufferConfig, ClassSettings, EcnConfig, Settings
 from roce_gym.config.tenants import (
     AllToAll,
     Flow,
@@ -28,6 +35,7 @@ from roce_gym.config.tenants import (
     Placement,
     RingAllReduce,
     Tenant,
+    sender_settings,
 )
 
 __all__ = [
@@ -36,6 +44,8 @@ __all__ = [
     "MAX_VALUE",
     "MIN_RATE_GBPS",
     "NS_PER_M",
+    "SENDER_CONFIGS",
+    "AlgorithmName",
     "AllToAll",
     "BufferConfig",
     "ClassSettings",
@@ -56,6 +66,7 @@ __all__ = [
     "Ring",
     "RingAllReduce",
     "Scenario",
+    "SenderConfig",
     "Settings",
     "SimulatorConfig",
     "Star",
@@ -65,6 +76,8 @@ __all__ = [
     "TopologyFile",
     "TrafficClass",
     "Triangle",
+    "WindowConfig",
     "class_order",
+    "sender_settings",
     "validate_scenario",
 ]

@@ -7,7 +7,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from roce_gym.config.fields import Count, HostId, Model, NonNegative, Positive, Volume
-from roce_gym.config.settings import DcqcnConfig
+from roce_gym.config.senders import (
+    SENDER_CONFIGS,
+    AlgorithmName,
+    DcqcnConfig,
+    SenderConfig,
+    WindowConfig,
+)
+from roce_gym.config.settings import Settings
 
 
 class Placement(Model):
@@ -97,5 +104,15 @@ class Tenant(Model):
     hosts: tuple[HostId, ...] | Placement
     traffic_class: str = "roce"
     weight: Positive = 1.0
+    cc: AlgorithmName = Field("dcqcn", description="algorithm of its senders")
     dcqcn: DcqcnConfig | None = Field(None, description="None: from the preset")
+    window: WindowConfig | None = Field(None, description="None: nic.window_bytes")
     jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
+
+
+def sender_settings(tenant: Tenant, settings: Settings) -> SenderConfig:
+    """The parameters of a tenant's senders: of the algorithm that it has."""
+    if tenant.cc == "dcqcn":
+        return settings.tenants[tenant.name]
+    own: SenderConfig | None = getattr(tenant, tenant.cc)
+    return settings.senders.get(tenant.name) or own or SENDER_CONFIGS[tenant.cc]()

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy import int64
 
-from roce_gym.sim.cc import dcqcn
+from roce_gym.sim.cc.events import catch_up
 from roce_gym.sim.collective import on_job_timer, on_member_timer, start_jobs
 from roce_gym.sim.handle import state_of
 from roce_gym.sim.jit import entry, helper, rare, source_hash
@@ -159,7 +159,7 @@ def _shortage(s):
 def _settle(s, now):
     """Brings every sender's timers up to date, so that its rate can be read or re-tuned."""
     for qp in range(s.sender.size):
-        dcqcn.catch_up(s, qp, now)
+        catch_up(s, qp, now)
 
 
 def _make_run(_key: int) -> Any:

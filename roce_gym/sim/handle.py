@@ -35,6 +35,7 @@ from roce_gym.sim.types import DTYPES, State
 _FIELDS = tuple(DTYPES)
 _WORD = ir.IntType(64)
 _LINE_BYTES = 64
+_WORD_BYTES = 8
 
 
 class StateType(types.Type):
@@ -198,6 +199,29 @@ def _prefetch_element(_typing: Any, column: Any, index: Any) -> Any:
     return types.none(column, index), codegen
 
 
+def _record_in_words(dtype: np.dtype[Any]) -> Any:
+    record = numpy_support.from_dtype(dtype)
+
+    @intrinsic
+    def at(_typing: Any, column: Any, index: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pointer = _element(context, builder, signature, args)
+            return builder.bitcast(pointer, context.get_value_type(record))
+
+        return record(column, index), codegen
+
+    return at
+
+
+def _record_in_array(dtype: np.dtype[Any]) -> Any:
+    words = dtype.itemsize // _WORD_BYTES
+
+    def at(column: Any, index: Any) -> Any:
+        return column[index : index + words].view(dtype)[0]
+
+    return at
+
+
 if numba.config.DISABLE_JIT:
 
     def prefetch(column: Any, index: Any) -> None:
@@ -207,6 +231,10 @@ if numba.config.DISABLE_JIT:
         """The State itself."""
         return state
 
+    record_at = _record_in_array
+    """For kernels: `record_at(dtype)(column, i)` is the record that begins at word i."""
+
 else:
     prefetch = _prefetch_element
+    record_at = _record_in_words
     state_of = _state_of_table

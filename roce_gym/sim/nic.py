@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from numpy import int64
 
-from roce_gym.sim.cc import dcqcn
+from roce_gym.sim.cc.events import catch_up, on_send
+from roce_gym.sim.cc.records import pacing_of
+from roce_gym.sim.feedback import begin_feedback
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.pool import new_message, new_packet
 from roce_gym.sim.port import choose_class, take
 from roce_gym.sim.scheduler import (
     activate,
     arm_for_paced,
+    has_shut,
     next_ready,
     pace,
     reconsider,
@@ -19,7 +22,7 @@ from roce_gym.sim.scheduler import (
     update_waiting,
     withdraw,
 )
-from roce_gym.sim.types import CC_NONE, DATA, FAILED, LAST, NONE, ZERO
+from roce_gym.sim.types import CC_NONE, DATA, FAILED, LAST, NONE, RATE_WINDOW, TRACED, ZERO
 from roce_gym.sim.wheel import push_far
 
 _BIT_PS_PER_BYTE = 8 * 10**12
@@ -34,13 +37,16 @@ def next_from_host(s, link, now):
     cls = _first_control(s, link)
     if cls != NONE:
         return _take_control(s, link, cls, now)
-    cls = choose_class(s, link)
-    if cls == NONE:
-        arm_for_paced(s, host, now)
-        return NONE
-    if s.queue[link * params["num_classes"] + cls]["head"] != NONE:
-        return _take_control(s, link, cls, now)
-    return _next_data(s, link, host, cls, now)
+    while True:
+        cls = choose_class(s, link)
+        if cls == NONE:
+            arm_for_paced(s, host, now)
+            return NONE
+        if s.queue[link * params["num_classes"] + cls]["head"] != NONE:
+            return _take_control(s, link, cls, now)
+        p = _next_data(s, link, host, cls, now)
+        if p != NONE:
+            return p
 
 
 @helper
@@ -64,12 +70,15 @@ def _take_control(s, link, cls, now):
 
 @helper
 def _next_data(s, link, host, cls, now):
+    """The packet of the QP whose turn it is; NONE if its window closed since it was ready."""
     params = s.params[0]
     scheduler = s.nic[host * params["num_classes"] + cls]
     local = next_ready(s, scheduler)
-    scheduler["last_served"] = local
     qp = scheduler["first_qp"] + local
     sender = s.sender[qp]
+    if sender["traits"] & RATE_WINDOW != 0 and has_shut(s, qp, now):
+        return NONE
+    scheduler["last_served"] = local
     payload = min(params["mtu"], sender["message_end"] - sender["snd_nxt"])
     end = sender["snd_nxt"] + payload
     flags = LAST if end == sender["message_end"] else ZERO
@@ -79,6 +88,8 @@ def _next_data(s, link, host, cls, now):
     if params["rto_ps"] > 0 and sender["timer_armed"] == 0:
         arm_retransmission(s, qp, now + params["rto_ps"])
     p = new_packet(s, DATA, qp, cls, size, sender["snd_nxt"], flags)
+    if sender["traits"] & TRACED != 0:
+        begin_feedback(s, p, now)
     sender["snd_nxt"] = end
     if flags == LAST and end < s.qp[qp]["posted"]:
         following = s.message[s.qp[qp]["sending"]]["next"]
@@ -99,12 +110,12 @@ def after_send(s, link, qp, now):
     may_go = True
     if sender["cc"] != CC_NONE:
         size = packet["size"]
-        dcqcn.catch_up(s, qp, now)
+        catch_up(s, qp, now)
         scheduler = s.nic[s.link[link]["src"] * s.params[0]["num_classes"] + packet["cls"]]
         if sender["rate_bps"] < scheduler["line_bps"]:
             pace(s, qp, now, (size + s.params[0]["gap"]) * _BIT_PS_PER_BYTE)
-            may_go = s.qp[qp]["next_send_ps"] <= free_ps and s.dcqcn[qp]["owed"] == 0
-        dcqcn.count_bytes(s, qp, size)
+            may_go = s.qp[qp]["next_send_ps"] <= free_ps and pacing_of(s, qp)["owed"] == 0
+        on_send(s, qp, size, now)
     reconsider(s, qp, may_go)
 
 

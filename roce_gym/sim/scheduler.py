@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from numpy import int64
 
-from roce_gym.sim.cc import dcqcn
+from roce_gym.sim.cc.events import catch_up
+from roce_gym.sim.cc.records import pacing_of
 from roce_gym.sim.handle import prefetch
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.port import on_clock
-from roce_gym.sim.types import FOREVER, IDLE, NONE, PACED, READY, ZERO
-from roce_gym.sim.wheel import cancel, lowest_bit, push_far, schedule
+from roce_gym.sim.types import FOREVER, HAS_WINDOW, IDLE, NONE, PACED, RATE_WINDOW, READY, ZERO
+from roce_gym.sim.wheel import cancel, lowest_bit, pull_far, push_far, schedule
+from roce_gym.sim.window import window_of
 
 
 @helper
 def sendable(s, qp):
     """Bytes are posted and the window is open."""
     sender = s.sender[qp]
-    window = s.params[0]["window"]
     if sender["snd_nxt"] == sender["message_end"]:
         return False
-    return window == 0 or sender["snd_nxt"] - sender["snd_una"] < window
+    if sender["traits"] & HAS_WINDOW == 0:
+        return True
+    return sender["snd_nxt"] - sender["snd_una"] < window_of(s, qp)
 
 
 @helper
@@ -35,7 +38,7 @@ def pace(s, qp, from_ps, owed):
     """
     rate_bps = s.sender[qp]["rate_bps"]
     due_ps = from_ps + on_clock(s, owed // rate_bps)
-    state = s.dcqcn[qp]
+    state = pacing_of(s, qp)
     increase_ps = state["increase_due_ps"]
     if increase_ps < due_ps and s.params[0]["scheduled_order"] == 0:
         state["owed"] = owed - rate_bps * (increase_ps - from_ps)
@@ -48,14 +51,23 @@ def pace(s, qp, from_ps, owed):
 @helper
 def _may_go(s, qp, by_ps):
     """Whether a QP's waiting time is over by then."""
-    return s.qp[qp]["next_send_ps"] <= by_ps and s.dcqcn[qp]["owed"] == 0
+    return s.qp[qp]["next_send_ps"] <= by_ps and pacing_of(s, qp)["owed"] == 0
+
+
+@rare
+def _update_rate(s, qp, now):
+    catch_up(s, qp, now)
 
 
 @helper
 def activate(s, qp, now):
     """Makes an idle QP ready or paced if it can send."""
     sender = s.sender[qp]
-    if sender["state"] != IDLE or not sendable(s, qp):
+    if sender["state"] != IDLE:
+        return
+    if sender["traits"] & RATE_WINDOW != 0:
+        _update_rate(s, qp, now)
+    if not sendable(s, qp):
         return
     free_ps = s.link[s.host_link[s.qp[qp]["src"]]]["free_ps"]
     if _may_go(s, qp, max(now, free_ps)):
@@ -105,6 +117,16 @@ def next_ready(s, scheduler):
         bits = s.ready[first_word + word]
     prefetch(s.sender, scheduler["first_qp"] + (word << 5) + lowest_bit(bits & (bits - 1)))
     return (word << 5) + lowest_bit(bits)
+
+
+@rare
+def has_shut(s, qp, now):
+    """Whether a ready QP's window has closed since, as its rate fell; it is not ready then."""
+    catch_up(s, qp, now)
+    if sendable(s, qp):
+        return False
+    withdraw(s, qp)
+    return True
 
 
 @helper
@@ -214,9 +236,10 @@ def release_paced(s, host, now):
         if due_ps > now:
             return
         _pop_paced(s, heap)
-        if s.dcqcn[qp]["owed"] > 0:
-            dcqcn.catch_up(s, qp, now)
-            pace(s, qp, due_ps, s.dcqcn[qp]["owed"])
+        owed = pacing_of(s, qp)["owed"]
+        if owed > 0:
+            catch_up(s, qp, now)
+            pace(s, qp, due_ps, owed)
             _push_paced(s, qp)
         else:
             _join_ready(s, qp)
@@ -232,7 +255,7 @@ def wake_at(s, host, due_ps, now):
     if s.event_ps[slot] <= due_ps:
         return
     if s.params[0]["scheduled_order"] == 1:  # as in ns-3, a wake-up is never moved
-        if s.event_ps[slot] == FOREVER:
+        if s.event_ps[slot] == FOREVER and not _sleeps_on(s, host, now):
             push_far(s, slot, due_ps)
         return
     if s.event_ps[slot] != FOREVER:
@@ -247,6 +270,36 @@ def arm_for_paced(s, host, now):
     if heap["size"] > 0:
         due_ps = s.paced_qp[heap["first"]]["due_ps"]
         wake_at(s, host, max(due_ps, now), now)
+
+
+@rare
+def _sleeps_on(s, host, now):
+    """As in ns-3: the least `next_send` is that of a QP blocked by its window, and is past.
+
+    No wake-up is set then, and the host waits for an ACK.
+    """
+    for i in range(s.params[0]["num_classes"]):
+        scheduler = s.nic[host * s.params[0]["num_classes"] + i]
+        for qp in range(scheduler["first_qp"], scheduler["first_qp"] + scheduler["num_qps"]):
+            sender = s.sender[qp]
+            if sender["traits"] & HAS_WINDOW == 0 or sender["state"] != IDLE:
+                continue
+            if sender["snd_nxt"] < s.qp[qp]["posted"] and s.qp[qp]["next_send_ps"] <= now:
+                return True
+    return False
+
+
+@rare
+def rate_changed(s, qp, now):
+    """The rate changed while nothing was sent: the QP's time, or its window, may be another."""
+    sender = s.sender[qp]
+    if sender["state"] == READY or sender["state"] == PACED:
+        withdraw(s, qp)
+    if s.params[0]["scheduled_order"] == 1:
+        slot = 2 * s.params[0]["num_links"] + s.qp[qp]["src"]
+        due_ps = max(s.qp[qp]["next_send_ps"], now)
+        if due_ps < s.event_ps[slot] < FOREVER:  # as in ns-3, this moves a wake-up
+            pull_far(s, slot, due_ps)
 
 
 @helper

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from numpy import int64
 
+from roce_gym.sim.feedback import see_hop
 from roce_gym.sim.jit import helper
 from roce_gym.sim.pool import free_packet, new_packet
 from roce_gym.sim.port import append, await_free, choose_class, take, transmit
@@ -18,6 +19,7 @@ from roce_gym.sim.types import (
     RESUME,
     STREAM_ECN,
     TOLD_TO_PAUSE,
+    TRACED,
     ZERO,
 )
 
@@ -171,6 +173,8 @@ def next_from_switch(s, link, now):
     if left > queue["kmin"] and _marks(s, queue, left, port, sent_before):
         packet["flags"] |= CE
         queue["marks"] += 1
+    if packet["flags"] & TRACED != 0 and packet["kind"] == DATA:
+        see_hop(s, p, link, now)
     return p
 
 

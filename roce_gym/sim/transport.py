@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from numpy import int64
 
-from roce_gym.sim.cc import dcqcn
+from roce_gym.sim.cc import events
 from roce_gym.sim.collective import delivered
+from roce_gym.sim.feedback import return_feedback
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.nic import arm_retransmission, fail
 from roce_gym.sim.pool import free_message, free_packet, new_packet
 from roce_gym.sim.port import append
-from roce_gym.sim.scheduler import activate, sendable, serve_later, withdraw
+from roce_gym.sim.scheduler import activate, rate_changed, sendable, serve_later, withdraw
 from roce_gym.sim.types import (
     ACK,
     CC_NONE,
@@ -24,6 +25,7 @@ from roce_gym.sim.types import (
     LAST,
     NACK,
     NONE,
+    TRACED,
     ZERO,
 )
 
@@ -39,20 +41,26 @@ def receive(s, link, p, now):
     if kind == DATA:
         payload = packet["size"] - s.params[0]["header"]
         free_packet(s, p)
-        return _on_data(s, link ^ 1, qp, seq, payload, flags, now)
+        return _on_data(s, link ^ 1, p, qp, seq, payload, flags, now)
     free_packet(s, p)
     if kind == CNP:
         _notify(s, qp, now)
         return NONE
-    _on_ack(s, qp, seq, kind, flags, now)
+    if flags & TRACED != 0:
+        _on_traced_ack(s, p, qp, seq, kind, flags, now)
+    else:
+        _on_ack(s, qp, seq, kind, flags, now)
+        activate(s, qp, now)
     return link ^ 1
 
 
 @helper
-def _on_data(s, out, qp, seq, payload, flags, now):
+def _on_data(s, out, p, qp, seq, payload, flags, now):
+    """PRECONDITION: p was freed just now."""
     params = s.params[0]
     receiver = s.receiver[qp]
     answered = False
+    ack = NONE
     ce = flags & CE
     if ce != 0 and params["cnp_packets"] == 1:
         answered = _send_cnp(s, out, qp, now)
@@ -63,20 +71,21 @@ def _on_data(s, out, qp, seq, payload, flags, now):
         receiver["unacked"] += 1
         last = flags & LAST
         if last != 0 or receiver["unacked"] >= params["ack_every"]:
-            _send_ack(s, out, qp, ACK, ZERO, now)
-            answered = True
+            ack = _send_ack(s, out, qp, ACK, ZERO, now)
         if last != 0:
             receiver["messages"] += 1
             delivered(s, qp, now)
     elif seq < receiver["expected"]:
-        _send_ack(s, out, qp, ACK, ce, now)
-        answered = True
+        ack = _send_ack(s, out, qp, ACK, ce, now)
     elif _gap_is_new(receiver, now, params["nack_interval_ps"]):
         receiver["nack_seq"] = receiver["expected"]
         receiver["nack_ps"] = now
-        _send_ack(s, out, qp, NACK, ce, now)
-        answered = True
-    return out if answered else NONE
+        ack = _send_ack(s, out, qp, NACK, ce, now)
+    if ack == NONE:
+        return out if answered else NONE
+    if flags & TRACED != 0:
+        return_feedback(s, p, ack)
+    return out
 
 
 @helper
@@ -86,7 +95,10 @@ def _gap_is_new(receiver, now, interval_ps):
 
 @helper
 def _send_ack(s, out, qp, kind, ce, now):
-    """ACK or NACK of all bytes before `expected`, with the echo of CE bits seen since the last."""
+    """ACK or NACK of all bytes before `expected`, with the echo of CE bits seen since the last.
+
+    Returns its packet.
+    """
     receiver = s.receiver[qp]
     flags = ECHO if (receiver["ce_seen"] | ce) != 0 else ZERO
     receiver["ce_seen"] = 0
@@ -94,6 +106,7 @@ def _send_ack(s, out, qp, kind, ce, now):
     cls = int64(receiver["ack_cls"])
     p = new_packet(s, kind, qp, cls, s.params[0]["ack"], receiver["expected"], flags)
     append(s, out, cls, p, now)
+    return p
 
 
 @helper
@@ -113,7 +126,7 @@ def _send_cnp(s, out, qp, now):
 def _notify(s, qp, now):
     s.qp[qp]["cnps"] += 1
     if s.sender[qp]["cc"] != CC_NONE:
-        dcqcn.on_cnp(s, qp, now)
+        events.on_cnp(s, qp, now)
 
 
 @helper
@@ -134,6 +147,17 @@ def _on_ack(s, qp, seq, kind, flags, now):
                 withdraw(s, qp)
     if kind == NACK and not stale:
         go_back(s, qp)
+
+
+@rare
+def _on_traced_ack(s, p, qp, seq, kind, flags, now):
+    """The sender's algorithm takes in an ACK or NACK, too, which may change the rate."""
+    _on_ack(s, qp, seq, kind, flags, now)
+    if s.sender[qp]["cc"] != CC_NONE:
+        rate_bps = s.sender[qp]["rate_bps"]
+        events.on_ack(s, qp, p, now)
+        if s.sender[qp]["rate_bps"] != rate_bps:
+            rate_changed(s, qp, now)
     activate(s, qp, now)
 
 

@@ -29,17 +29,21 @@ FOREVER = np.int64(2**62)
 DATA, ACK, NACK, CNP, PAUSE, RESUME = _numbers(*range(6))
 
 # Packet flags: congestion experienced (marked by a switch); last packet of a message; an ACK or
-# NACK that carries a CNP.
-CE, LAST, ECHO = _numbers(1, 2, 4)
+# NACK that carries a CNP; its QP's algorithm wants feedback.
+CE, LAST, ECHO, TRACED = _numbers(1, 2, 4, 8)
 
 # QP states of the NIC's scheduler.
 IDLE, READY, PACED, FAILED = _numbers(*range(4))
 
-# Congestion control of a QP.
-CC_NONE, CC_DCQCN = _numbers(*range(2))
+# No congestion control; algorithms are numbered from 1 on, see cc/registry.py.
+(CC_NONE,) = _numbers(0)
 
-# More increases than any `fast_recovery_times` (31): beyond, stages need not be told apart.
-(MANY_STAGES,) = _numbers(1_000)
+# What is special about a QP, bits of SENDER.traits: a window, which may be in proportion to the
+# rate; and TRACED, see below.
+HAS_WINDOW, RATE_WINDOW = _numbers(1, 2)
+
+# What ACKs bring back to senders, bits: the packet's time of sending; what switches wrote into it.
+FEEDBACK_RTT, FEEDBACK_INT = _numbers(1, 2)
 
 # Job kinds (step machines).
 FLOWS, RING, ALL_TO_ALL, INCAST = _numbers(*range(4))
@@ -140,7 +144,8 @@ SENDER = np.dtype(
         ("rate_bps", np.int64),
         ("cc_due_ps", np.int64),  # first congestion-control timer; FOREVER: none runs
         ("retries", np.int32),
-        ("cc", np.int16),
+        ("cc", np.int8),
+        ("traits", np.int8),
         ("state", np.int8),
         ("timer_armed", np.int8),  # retransmission timer
     ],
@@ -181,44 +186,24 @@ RECEIVER = np.dtype(
     align=True,
 )
 
-DCQCN = np.dtype(
+# Places of a QP's state and a tenant's parameters of its sender algorithm, 64-bit words.
+CC_WORDS, CC_PARAM_WORDS = _numbers(8, 16)
+
+# Head of every sender algorithm's record of a QP, see cc/records.py.
+PACING = np.dtype(
     [
-        ("target_bps", np.int64),
-        ("alpha", np.float64),
-        ("alpha_due_ps", np.int64),
-        ("cut_due_ps", np.int64),
-        ("increase_due_ps", np.int64),
-        ("bytes", np.int64),  # sent since the last byte-counter increase
         ("owed", np.int64),  # still to wait for at next_send_ps, 1e-12 bit; 0: the QP may go then
-        ("time_stage", np.int16),  # increases since the last cut, up to MANY_STAGES
-        ("byte_stage", np.int16),
-        ("alpha_cnp", np.int8),
-        ("cut_cnp", np.int8),
-        ("was_cut", np.int8),
-        ("started", np.int8),
+        ("increase_due_ps", np.int64),  # a timer may raise the rate then; FOREVER: none runs
     ],
     align=True,
 )
 
-DCQCN_PARAMS = np.dtype(
+# What a switch writes into a packet on its way (in-band network telemetry).
+INT_HOP = np.dtype(
     [
-        ("alpha_interval_ps", np.int64),
-        ("decrease_interval_ps", np.int64),
-        ("increase_timer_ps", np.int64),
-        ("byte_counter", np.int64),
-        ("fast_recovery_times", np.int64),
-        ("ai_bps", np.int64),
-        ("hai_bps", np.int64),
-        ("min_bps", np.int64),
-        ("max_bps", np.int64),  # 0: line rate
-        ("first_cnp_bps", np.int64),  # 0: unchanged
-        ("g", np.float64),
-        ("initial_alpha", np.float64),
-        ("alpha_cap", np.float64),
-        ("cut_divisor", np.float64),
-        ("min_decrease_factor", np.float64),
-        ("clamp", np.int32),
-        ("clamp_after_time", np.int32),
+        ("time_ps", np.int64),  # the packet left the queue
+        ("tx_bytes", np.int64),  # sent by the port before it
+        ("queue_bytes", np.int64),  # left in the port's queues
     ],
     align=True,
 )
@@ -338,7 +323,6 @@ PARAMS = np.dtype(
         ("ack_every", np.int64),
         ("cnp_packets", np.int64),  # 1: CNPs of their own, 0: echoed in ACKs
         ("cnp_interval_ps", np.int64),
-        ("window", np.int64),  # 0: none
         ("rto_ps", np.int64),  # 0: none
         ("retry_limit", np.int64),
         ("nack_interval_ps", np.int64),
@@ -350,6 +334,8 @@ PARAMS = np.dtype(
         ("mrg32k3a", np.int64),  # 1: marks are drawn from State.mrg, in order of events
         ("far", np.int64),  # what is too large for a core's own cache: NEAR, FAR_QPS, FAR_LINKS
         ("clock_ps", np.int64),  # resolution of serialisation and pacing times
+        ("feedback", np.int64),  # what ACKs bring back to any sender, FEEDBACK_… bits
+        ("least_window", np.int64),  # bytes, so that an ACK becomes due
     ],
     align=True,
 )
@@ -425,9 +411,14 @@ class State(NamedTuple):
     posted: Int32  # hosts that got something to send during the current event
     message: Annotated[Array, MESSAGE]  # (num_messages,)
     mrg: Int64  # (6,), state of MRG32k3a, see rng.py
-    # congestion control
-    dcqcn: Annotated[Array, DCQCN]  # (num_qps,)
-    dcqcn_params: Annotated[Array, DCQCN_PARAMS]  # (num_tenants,)
+    # congestion control; records of the tenant's algorithm, see cc/records.py
+    cc_state: Int64  # (num_qps * CC_WORDS,)
+    cc_params: Int64  # (num_tenants * CC_PARAM_WORDS,)
+    cc_kind: Int32  # (num_tenants,), its algorithm
+    window: Int64  # (num_qps,), bytes, at line rate; empty: no QP has one
+    sent: Int64  # (num_packets,), when the data packet was sent, ps; empty: not fed back
+    seen: Annotated[Array, INT_HOP]  # (num_packets * max_hops,), by hop; empty: not fed back
+    link_bps: Int64  # (num_links,)
     # jobs
     job: Annotated[Array, JOB]  # (num_jobs,)
     job_qp: Int32  # QPs of each job in its own order

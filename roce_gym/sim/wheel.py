@@ -247,3 +247,24 @@ def pop_far(s):
         child = 2 * i + 1
     s.far[i]["due_ps"] = due_ps
     s.far[i]["slot"] = slot
+
+
+@rare
+def pull_far(s, slot, due_ps):
+    """Moves a timer that is scheduled to an earlier time."""
+    for i in range(s.core[0]["num_far"]):
+        if s.far[i]["slot"] == slot:
+            _remove_far(s, int64(i))
+            break
+    push_far(s, slot, due_ps)  # a key left in the current bucket is skipped
+
+
+@helper
+def _remove_far(s, i):
+    """Takes an entry out of the heap: the ones above it move down, and the first is taken."""
+    while i > 0:
+        parent = (i - 1) >> 1
+        s.far[i]["due_ps"] = s.far[parent]["due_ps"]
+        s.far[i]["slot"] = s.far[parent]["slot"]
+        i = parent
+    pop_far(s)

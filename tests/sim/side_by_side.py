@@ -9,6 +9,8 @@ from naive import NaiveSimulator
 from tiny_cases import Case
 
 from roce_gym.fabric import Fabric
+from roce_gym.sim.cc.dcqcn import DCQCN
+from roce_gym.sim.cc.records import qp_records
 from roce_gym.telemetry import Interval
 
 TOTALS = {
@@ -88,13 +90,14 @@ class SideBySide:
             "shared": (state.switch["shared"], [s.shared for s in naive.switches.values()]),
             "failed": (self.failed, sum(q.failed for q in naive.qps)),
         }
+        dcqcn = qp_records(state, DCQCN)
         for name, records, theirs in (
             ("posted", state.qp, "posted"),
             ("snd_una", state.sender, "snd_una"),
             ("snd_nxt", state.sender, "snd_nxt"),
             ("rate_bps", state.sender, "rate_bps"),
-            ("target_bps", state.dcqcn, "target_bps"),
-            ("alpha", state.dcqcn, "alpha"),
+            ("target_bps", dcqcn, "target_bps"),
+            ("alpha", dcqcn, "alpha"),
             ("expected", state.receiver, "expected"),
             ("cnps", state.qp, "cnps"),
         ):

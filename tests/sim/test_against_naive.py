@@ -14,6 +14,8 @@ from tiny_cases import make_case
 from roce_gym import assembly
 from roce_gym.fabric import Fabric
 from roce_gym.sim import engine
+from roce_gym.sim.cc.dcqcn import DCQCN
+from roce_gym.sim.cc.records import qp_records
 
 LONG_WHEEL = 2**17
 """Buckets of a wheel that no wake-up of the tiny cases is beyond."""
@@ -110,7 +112,7 @@ def test_the_cases_reach_every_rule():
             if changed:
                 fabric.apply(changed)
                 seen["changes"] += 1
-        seen["cuts"] += int(fabric._state.dcqcn["was_cut"].sum())
+        seen["cuts"] += int(qp_records(fabric._state, DCQCN)["was_cut"].sum())
         seen["failed"] += interval.failed_qps
         seen["completed"] += len(interval.completions)
     assert len(seen) == 8

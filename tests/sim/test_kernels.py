@@ -19,6 +19,7 @@ import roce_gym.sim
 from roce_gym.fabric import Fabric
 from roce_gym.sim import engine, jit, rng, sorting, wheel
 from roce_gym.sim import types as t
+from roce_gym.sim.cc.dcqcn import DCQCN
 
 SOURCES = sorted(Path(roce_gym.sim.__file__).parent.rglob("*.py"))
 
@@ -260,7 +261,7 @@ def test_kernels_are_found():
 
 
 @pytest.mark.parametrize(
-    "dtype", [t.PACKET, t.LINK, t.QUEUE, t.INGRESS, t.SENDER, t.QP, t.RECEIVER, t.DCQCN]
+    "dtype", [t.PACKET, t.LINK, t.QUEUE, t.INGRESS, t.SENDER, t.QP, t.RECEIVER, DCQCN]
 )
 def test_records_are_a_cache_line_or_half_of_one(dtype):
     assert dtype.itemsize in (32, 64)

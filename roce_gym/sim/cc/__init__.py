@@ -1,0 +1,1 @@
+"""Sender algorithms: a file each, and a line in `registry.py`."""

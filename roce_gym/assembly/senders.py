@@ -1,0 +1,104 @@
+"""What sender algorithms need: places for their records, windows, base round-trip times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roce_gym.config import Scenario
+from roce_gym.sim import types as t
+from roce_gym.sim.cc.registry import ALGORITHMS, CODES, Algorithm
+from roce_gym.topology.graph import Network
+from roce_gym.units import PS_PER_S
+from roce_gym.workload.plan import Plan
+
+
+def algorithms_of(scenario: Scenario) -> list[Algorithm]:
+    """Of each tenant."""
+    return [ALGORITHMS[CODES[tenant.cc] - 1] for tenant in scenario.tenants]
+
+
+def sender_params(scenario: Scenario) -> dict[str, int]:
+    """The fields of `PARAMS` that depend on the senders' algorithms."""
+    used = algorithms_of(scenario)
+    feedback = 0
+    for algorithm in used:
+        feedback |= int(algorithm.feedback)
+    nic = scenario.nic
+    return {
+        "feedback": feedback,
+        "least_window": (nic.ack_every - 1) * nic.mtu_bytes + 1,
+    }
+
+
+def make_records(scenario: Scenario, num_qps: int) -> dict[str, NDArray[Any]]:
+    """Empty records of queue pairs and tenants."""
+    return {
+        "cc_state": np.zeros(num_qps * t.CC_WORDS, np.int64),
+        "cc_params": np.zeros(len(scenario.tenants) * t.CC_PARAM_WORDS, np.int64),
+        "cc_kind": np.array([CODES[tenant.cc] for tenant in scenario.tenants], np.int32),
+    }
+
+
+def trace(scenario: Scenario, qp: NDArray[Any], sender: NDArray[Any]) -> None:
+    """Marks the queue pairs whose algorithm wants feedback."""
+    wants = np.array([algorithm.feedback != 0 for algorithm in algorithms_of(scenario)])
+    sender["traits"] |= np.where(wants[qp["tenant"]], t.TRACED, 0).astype(np.int8)
+
+
+def make_feedback(scenario: Scenario, num_packets: int, max_hops: int) -> dict[str, NDArray[Any]]:
+    """What packets carry back to senders; empty where no algorithm asks for it."""
+    feedback = sender_params(scenario)["feedback"]
+    times = num_packets if feedback & t.FEEDBACK_RTT else 0
+    hops = num_packets * max_hops if feedback & t.FEEDBACK_INT else 0
+    return {"sent": np.zeros(times, np.int64), "seen": np.zeros(hops, t.INT_HOP)}
+
+
+def base_rtts_ps(scenario: Scenario, network: Network, plan: Plan) -> NDArray[np.int64]:
+    """Shape (num_qps,), int64: propagation both ways, and one payload's serialisation on each link.
+
+    Headers, ACKs and queues are not counted (HPCC, section 4, "base RTT").
+    """
+    bits = 8 * scenario.nic.mtu_bytes
+    out = np.zeros(len(plan.qps), np.int64)
+    for i, pair in enumerate(plan.qps):
+        data, ack = list(pair.data_links), list(pair.ack_links)
+        delay = network.link_delay_ps[data].sum() + network.link_delay_ps[ack].sum()
+        on_wire = sum(bits * PS_PER_S // int(rate) for rate in network.link_rate_bps[data])
+        out[i] = int(delay) + on_wire
+    return out
+
+
+def longest_rtts_ps(scenario: Scenario, network: Network, plan: Plan) -> NDArray[np.int64]:
+    """Shape (num_tenants,), int64: the longest base round-trip time of a tenant's QPs."""
+    longest = np.zeros(len(scenario.tenants), np.int64)
+    tenant = np.array([pair.tenant for pair in plan.qps], np.int64)
+    np.maximum.at(longest, tenant, base_rtts_ps(scenario, network, plan))
+    return longest
+
+
+def add_windows(
+    scenario: Scenario, network: Network, plan: Plan, qp: NDArray[Any], sender: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Says in `sender` what windows there are. Returns their bytes at line rate; empty: none."""
+    windows = np.zeros(len(qp), np.int64)
+    fixed = scenario.nic.window_bytes
+    if fixed > 0:
+        windows[:] = fixed
+        sender["traits"] |= t.HAS_WINDOW
+    if any(tenant.window is not None for tenant in scenario.tenants):
+        longest = longest_rtts_ps(scenario, network, plan)
+        for i, tenant in enumerate(scenario.tenants):
+            if tenant.window is None:
+                continue
+            own = np.flatnonzero(qp["tenant"] == i)
+            if tenant.window.bytes == "bdp":
+                bits = [int(longest[i]) * int(rate) // PS_PER_S for rate in qp["line_bps"][own]]
+                windows[own] = np.maximum(np.array(bits, np.int64) // 8, 1)
+            else:
+                windows[own] = tenant.window.bytes
+            kind = t.RATE_WINDOW if tenant.window.follows_rate else 0
+            sender["traits"][own] |= t.HAS_WINDOW | kind
+    return windows if (sender["traits"] & t.HAS_WINDOW).any() else windows[:0]

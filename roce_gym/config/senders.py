@@ -1,0 +1,79 @@
+"""Parameters of the sender algorithms, and windows of queue pairs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from roce_gym.config.fields import Fraction, Model, NonNegative, Positive
+
+
+class DcqcnConfig(Model):
+    """Sender parameters, named after their role; the ConnectX name is given in brackets.
+
+    Ranges are those of the firmware (NVIDIA "DCQCN parameters", ConnectX-4 and later), with
+    finer units where the firmware's are coarse. Rules: `roce_gym/sim/cc/dcqcn.py`.
+    """
+
+    enabled: bool = True
+    alpha_interval_us: Positive = Field(1.0, description="alpha update period [dce_tcp_rtt]")
+    decrease_interval_us: Positive = Field(
+        4.0, description="least time between rate cuts [rate_reduce_monitor_period]"
+    )
+    increase_timer_us: Positive = Field(300.0, description="increase timer [rpg_time_reset]")
+    byte_counter_bytes: Annotated[int, Field(ge=0, le=2**50)] = Field(
+        0, description="bytes between increases, 0 = off [rpg_byte_reset]"
+    )
+    fast_recovery_times: Annotated[int, Field(ge=0, le=31)] = Field(
+        1, description="increases before additive increase, F [rpg_threshold]"
+    )
+    rate_ai_mbps: Positive = Field(5.0, description="additive increase [rpg_ai_rate]")
+    rate_hai_mbps: Positive = Field(50.0, description="hyper increase [rpg_hai_rate]")
+    min_rate_mbps: Positive = Field(1.0, description="lowest rate [rpg_min_rate]")
+    max_rate_mbps: NonNegative = Field(0.0, description="0 = line rate [rpg_max_rate]")
+    g: Annotated[float, Field(gt=0, le=1)] = Field(
+        5 / 1024, description="gain of the alpha average [1 - dce_tcp_g/1024]"
+    )
+    initial_alpha: Fraction = Field(1023 / 1024, description="[initial_alpha_value/1024]")
+    alpha_cap: Annotated[float, Field(gt=0, le=1)] = Field(
+        1.0, description="alpha never exceeds this; 1 = the firmware's rule"
+    )
+    cut_divisor: Literal[1, 2] = Field(
+        2, description="a cut is 1 - alpha/divisor [rpg_gd: 11 = 2, 10 = 1]"
+    )
+    min_decrease_factor: Fraction = Field(
+        0.5, description="one cut keeps at least this share of the rate [rpg_min_dec_fac]"
+    )
+    first_cnp_rate_mbps: NonNegative = Field(
+        0.0, description="rate on the first CNP, 0 = unchanged [rate_to_set_on_first_cnp]"
+    )
+    clamp_target_rate: bool = Field(
+        False, description="every cut sets the target to the current rate [clamp_tgt_rate]"
+    )
+    clamp_target_rate_after_time_inc: bool = Field(
+        True,
+        description="a cut after a timer increase does so too [clamp_tgt_rate_after_time_inc]",
+    )
+
+
+AlgorithmName = Literal["dcqcn"]
+
+SenderConfig = DcqcnConfig
+
+SENDER_CONFIGS: dict[AlgorithmName, type[SenderConfig]] = {"dcqcn": DcqcnConfig}
+
+
+class WindowConfig(Model):
+    """Bytes that each of a tenant's queue pairs may have sent and not had acknowledged.
+
+    Source: HPCC (Li et al., SIGCOMM 2019, section 3.2) limits inflight bytes and paces at
+    window / base RTT; its authors give DCQCN the same window ("DCQCN+win", section 5.1).
+    """
+
+    bytes: Annotated[int, Field(ge=1, le=2**36)] | Literal["bdp"] = Field(
+        "bdp", description="bdp: line rate x base RTT, the longest of the tenant's queue pairs"
+    )
+    follows_rate: bool = Field(
+        True, description="the window is in proportion to the sender's rate over line rate"
+    )

@@ -1,0 +1,62 @@
+"""The sender algorithms there are. A new one is a file beside this one and a line here.
+
+An algorithm decides when a QP may send: it sets `SENDER.rate_bps`, which the NIC paces by and which
+a window may follow. Its module has
+
+    two records   of a QP, `records.qp_record([...])`; and of parameters, whose fields are those of
+                  the tenant's settings: `x_us` there is `x_ps` here, `x_mbps` is `x_bps`,
+                  everything else has the same name
+    fresh(records, rates_bps, params), bound(records, highest_bps)
+                  called from Python: QPs start, or their highest rate is lowered
+    hooks         kernels of one signature, `hook(s, qp, value, now)`
+
+Hooks (those that a module does not define do nothing, at no cost):
+
+    on_cnp    a notification arrived; value: 0
+    on_ack    an ACK or NACK was taken in, snd_una and snd_nxt are up to date; value: the packet,
+              whose `s.sent` and `s.seen` are as its data packet brought them to the receiver
+    on_send   a packet was put on the wire, and paced; value: its wire size
+    catch_up  timers are due, `SENDER.cc_due_ps <= now`; value: 0
+
+Timers are no events: `cc_due_ps` says when `catch_up` is to be called at the latest, and it is
+called before anything reads the rate. A timer that may raise the rate goes to `increase_due_ps`, so
+that a QP that waits at a low rate is looked at then.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from roce_gym.sim.cc import dcqcn
+from roce_gym.sim.cc.records import WORD_BYTES
+from roce_gym.sim.types import CC_PARAM_WORDS, CC_WORDS, ZERO
+
+
+class Algorithm(NamedTuple):
+    """One sender algorithm.
+
+    Attributes:
+        name: in scenarios.
+        module: with its hooks.
+        record, params: its records.
+        feedback: what its ACKs have to bring back, `types.FEEDBACK_…` bits.
+    """
+
+    name: str
+    module: ModuleType
+    record: np.dtype[Any]
+    params: np.dtype[Any]
+    feedback: np.int64 = ZERO
+
+
+ALGORITHMS = (Algorithm("dcqcn", dcqcn, dcqcn.DCQCN, dcqcn.DCQCN_PARAMS),)
+
+for _one in ALGORITHMS:
+    assert _one.record.itemsize <= WORD_BYTES * CC_WORDS, _one.name
+    assert _one.params.itemsize <= WORD_BYTES * CC_PARAM_WORDS, _one.name
+
+CODES = {algorithm.name: code for code, algorithm in enumerate(ALGORITHMS, start=1)}
+"""What `SENDER.cc` holds; 0 is none."""

@@ -1,0 +1,56 @@
+"""What a data packet brings to its receiver, and the ACK back to the sender (rules, section 7).
+
+Kept beside the packets, as few algorithms need it. All of this is switched off (and the arrays are
+empty) unless some tenant's algorithm asks for it.
+"""
+
+from __future__ import annotations
+
+from numpy import int64
+
+from roce_gym.sim.jit import rare
+from roce_gym.sim.types import FEEDBACK_INT, FEEDBACK_RTT, TRACED, ZERO
+
+
+@rare
+def begin_feedback(s, p, now):
+    """A data packet is about to be sent."""
+    s.packet[p]["flags"] |= TRACED
+    if s.params[0]["feedback"] & FEEDBACK_RTT != 0:
+        s.sent[p] = now
+
+
+@rare
+def see_hop(s, p, link, now):
+    """In-band telemetry: a data packet has left its queue at a switch (HPCC, section 3.1)."""
+    if s.params[0]["feedback"] & FEEDBACK_INT == 0:
+        return
+    params = s.params[0]
+    packet = s.packet[p]
+    hop = s.seen[p * params["max_hops"] + packet["hop"]]
+    tx_bytes, queue_bytes = -int64(packet["size"]), ZERO
+    for cls in range(params["num_classes"]):
+        queue = s.queue[link * params["num_classes"] + cls]
+        tx_bytes += queue["tx_bytes"]
+        queue_bytes += queue["bytes"]
+    hop["time_ps"] = now
+    hop["tx_bytes"] = tx_bytes
+    hop["queue_bytes"] = queue_bytes
+
+
+@rare
+def return_feedback(s, data, ack):
+    """An ACK or NACK takes over what its data packet brought; that packet was freed just now."""
+    params = s.params[0]
+    s.packet[ack]["flags"] |= TRACED
+    if data == ack:
+        return
+    if params["feedback"] & FEEDBACK_RTT != 0:
+        s.sent[ack] = s.sent[data]
+    if params["feedback"] & FEEDBACK_INT != 0:
+        for i in range(params["max_hops"]):
+            source = s.seen[data * params["max_hops"] + i]
+            target = s.seen[ack * params["max_hops"] + i]
+            target["time_ps"] = source["time_ps"]
+            target["tx_bytes"] = source["tx_bytes"]
+            target["queue_bytes"] = source["queue_bytes"]
