@@ -11,6 +11,7 @@ from roce_gym.config.clos import Clos3, FatTree, LeafSpine, RailOptimised
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
 from roce_gym.config.fields import MAX_PRIORITIES, MAX_RATE_GBPS, MAX_VALUE, MIN_RATE_GBPS
 from roce_gym.config.networks import Dumbbell, Ring, Star, Topology, TopologyFile, Triangle
+from roce_gym.config.queueing import check_shapers, pool_numbers, pool_sizes
 from roce_gym.config.scenario import (
     ControlConfig,
     Scenario,
@@ -18,7 +19,14 @@ from roce_gym.config.scenario import (
     class_order,
     validate_scenario,
 )
-from roce_gym.config.settings import BufferConfig, ClassSettings, DcqcnConfig, EcnConfig, Settings
+from roce_gym.config.settings import (
+    BufferConfig,
+    ClassSettings,
+    DcqcnConfig,
+    EcnConfig,
+    Settings,
+    ShaperConfig,
+)
 from roce_gym.config.tenants import (
     AllToAll,
     Flow,
@@ -57,6 +65,7 @@ __all__ = [
     "RingAllReduce",
     "Scenario",
     "Settings",
+    "ShaperConfig",
     "SimulatorConfig",
     "Star",
     "SwitchConfig",
@@ -65,6 +74,9 @@ __all__ = [
     "TopologyFile",
     "TrafficClass",
     "Triangle",
+    "check_shapers",
     "class_order",
+    "pool_numbers",
+    "pool_sizes",
     "validate_scenario",
 ]

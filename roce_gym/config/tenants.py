@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from roce_gym.config.fields import Count, HostId, Model, NonNegative, Positive, Volume
-from roce_gym.config.settings import DcqcnConfig
+from roce_gym.config.settings import DcqcnConfig, ShaperConfig
 
 
 class Placement(Model):
@@ -98,4 +98,7 @@ class Tenant(Model):
     traffic_class: str = "roce"
     weight: Positive = 1.0
     dcqcn: DcqcnConfig | None = Field(None, description="None: from the preset")
+    shaper: ShaperConfig | None = Field(
+        None, description="of all its QPs at each host; None: cannot be turned on later"
+    )
     jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
