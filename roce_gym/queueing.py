@@ -139,8 +139,7 @@ class Queueing:
             shaper = settings.shapers.get(tenant.name)
             if shaper is not None and (old is None or old.shapers[tenant.name] != shaper):
                 buckets = state.tenant_bucket.reshape(-1, len(self._scenario.tenants))[:, i]
-                inside = np.arange(len(buckets)) >= self._network.num_places
-                _write_shaper(buckets[~inside], shaper)
+                _write_shaper(buckets[: self._network.num_places], shaper)
 
     def _bound_egress(self, state: t.State, cls: int, buffer: BufferConfig) -> None:
         bound: Any = state.egress[cls]
@@ -153,10 +152,7 @@ class Queueing:
     def _shape_class(self, state: t.State, cls: int, shaper: ShaperConfig | None) -> None:
         if shaper is not None:
             buckets = state.bucket.reshape(-1, self._num_classes)[:, cls]
-            bucket = np.zeros(1, t.BUCKET)
-            _write_shaper(bucket, shaper)
-            for field in ("rate_bps", "burst_ps"):
-                buckets[field][self._from_switch] = bucket[field]
+            _write_shaper(buckets, shaper, self._from_switch)
 
     def _set_quanta(self, state: t.State, classes: Mapping[str, ClassSettings]) -> None:
         """Bytes per round: weight times those of weight 1."""
@@ -194,9 +190,9 @@ def _check_presence(
             )
 
 
-def _write_shaper(bucket: NDArray[Any], shaper: ShaperConfig) -> None:
+def _write_shaper(bucket: NDArray[Any], shaper: ShaperConfig, where: Any = slice(None)) -> None:
     """A new rate acts on packets from now on; the time until the bucket is full stays."""
     rate_bps = round(shaper.rate_gbps * BPS_PER_GBPS)
-    bucket["rate_bps"] = rate_bps
+    bucket["rate_bps"][where] = rate_bps
     if rate_bps > 0:
-        bucket["burst_ps"] = -(-shaper.burst_bytes * 8 * PS_PER_S // rate_bps)
+        bucket["burst_ps"][where] = -(-shaper.burst_bytes * 8 * PS_PER_S // rate_bps)

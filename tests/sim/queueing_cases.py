@@ -9,7 +9,7 @@ import numpy as np
 from tiny_cases import Case, make_case
 
 from roce_gym.assembly.devices import headroom_bytes
-from roce_gym.config import Settings, validate_scenario
+from roce_gym.config import Scenario, Settings, validate_scenario
 from roce_gym.topology.graph import Network
 
 
@@ -41,10 +41,7 @@ class Queueing:
         self.fastest = float(network.link_rate_bps.min()) / 1e9
         self._declare(raw)
         if r.random() < 0.5:
-            most = max(
-                int(headroom_bytes(scenario, network, i).max()) for i in range(len(self.classes))
-            )
-            raw["switch"]["headroom_pool_bytes"] = int(most * r.choice([1, 1.5, 4]))
+            raw["switch"]["headroom_pool_bytes"] = _shared_headroom(r, scenario, network)
         raw["switch"]["dwrr_quantum_bytes"] = r.choice([None, None, 64, 700, 10_000])
 
     def _declare(self, raw: dict[str, Any]) -> None:
@@ -99,7 +96,11 @@ def make_queueing_case(number: int) -> Case:
     return make_case(number, Queueing(number))
 
 
-def shared_headroom(case: Case) -> np.ndarray[Any, Any]:
-    """Headroom that each port and class may use on its own, shape (links, classes)."""
-    count = len(case.scenario.classes)
-    return np.stack([headroom_bytes(case.scenario, case.network, i) for i in range(count)], axis=1)
+def _shared_headroom(r: random.Random, scenario: Scenario, network: Network) -> int:
+    """From what one port and class needs to what all ports of a switch have without sharing."""
+    count = range(len(scenario.classes))
+    own = np.stack([headroom_bytes(scenario, network, i) for i in count], axis=1)
+    at_switch = network.link_dst >= network.num_hosts
+    totals = np.bincount(network.link_dst[at_switch], own[at_switch].sum(axis=1))
+    most = int(own[at_switch].max())
+    return min(int(most * r.choice([1, 1.5, 4])), int(totals.max()))

@@ -41,8 +41,8 @@ def test_the_cases_reach_every_rule():
     for case in map(make_queueing_case, CASES):
         fabric = Fabric(case.scenario, case.seed, network=case.network, plan=case.plan)
         state = fabric._state
-        for part in range(1, 40):
-            fabric.advance(ps=case.end_ps * part // 400 - fabric.now_ps)
+        for part in range(1, 120):
+            fabric.advance(ps=case.end_ps * part // 1_000 - fabric.now_ps)
             waits = state.event_ps[int(state.params[0]["first_bucket"]) :] < 2**62
             count = len(state.tenant_bucket)
             seen["tenant waits"] += int(waits[:count].sum())
