@@ -25,13 +25,17 @@ def _mask(chosen: list[bool]) -> int:
 def scheduling_params(scenario: Scenario) -> dict[str, int]:
     """Which of the optional rules apply, and to which classes."""
     classes = _in_order(scenario)
+    num_pools = 1 + max(pool_numbers(scenario.classes))
+    lossy = _mask([not c.lossless for c in classes])
+    shaped = _mask([c.shaper is not None for c in classes])
     return {
         "strict": 1 | _mask([c.scheduling == "strict" for c in classes]),
         "dwrr": int(_has_dwrr(scenario)),
-        "num_pools": 1 + max(pool_numbers(scenario.classes)),
+        "special": int(num_pools > 1 or lossy != 0 or shaped != 0),
+        "num_pools": num_pools,
         "shared_headroom": int(scenario.switch.headroom_pool_bytes is not None),
-        "lossy": _mask([not c.lossless for c in classes]),
-        "shaped": _mask([c.shaper is not None for c in classes]),
+        "lossy": lossy,
+        "shaped": shaped,
         "tenants_shaped": int(_has_tenant_shaper(scenario)),
         "num_tenants": len(scenario.tenants),
     }

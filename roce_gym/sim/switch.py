@@ -36,10 +36,13 @@ def forward(s, link, p, now):
     cls = int64(packet["cls"])
     port = link * params["num_classes"] + cls
     number = s.link[link]["dst"] - params["num_hosts"]
-    switch = s.switch[_pool_of(s, number, cls)]
-    if _is_beyond_egress(s, switch, out, cls, packet["size"]) or not _admit(
-        s, s.ingress[port], switch, number, packet["size"]
-    ):
+    pool = number
+    fits = True
+    if params["special"] == 1:
+        pool = _pool_of(s, number, cls)
+        fits = _fits_egress(s, s.switch[pool], out, cls, packet["size"])
+    switch = s.switch[pool]
+    if not (fits and _admit(s, s.ingress[port], switch, number, packet["size"])):
         s.ingress[port]["drops"] += 1
         free_packet(s, p)
         return NONE
@@ -52,23 +55,20 @@ def forward(s, link, p, now):
 @helper
 def _pool_of(s, number, cls):
     """Index of the pool that a class uses at a switch."""
-    num_pools = s.params[0]["num_pools"]
-    if num_pools == 1:
-        return number
-    return number * num_pools + s.class_pool[cls]
+    return number * s.params[0]["num_pools"] + s.class_pool[cls]
 
 
-@helper
-def _is_beyond_egress(s, switch, out, cls, size):
-    """Whether a packet of a lossy class does not fit into its egress queue."""
+@rare
+def _fits_egress(s, switch, out, cls, size):
+    """Whether a packet fits into its egress queue; those of lossless classes have no bound."""
     if (s.params[0]["lossy"] >> cls) & 1 == 0:
-        return False
+        return True
     bound = s.egress[cls]
     limit = bound["limit"]
     if limit == NONE:
         free = switch["pool"] - switch["shared"]
         limit = int(bound["alpha"] * free) if free > 0 else 0
-    return s.queue[out * s.params[0]["num_classes"] + cls]["bytes"] + size > limit
+    return s.queue[out * s.params[0]["num_classes"] + cls]["bytes"] + size <= limit
 
 
 @helper
@@ -191,7 +191,8 @@ def hear_pfc(s, link, p, now):
 def next_from_switch(s, link, now):
     """Takes the packet an output sends next; NONE if it has none to send."""
     params = s.params[0]
-    if params["shaped"] != 0:
+    special = params["special"] == 1
+    if special:
         withhold(s, link, now)
     cls = choose_class(s, link)
     if cls == NONE:
@@ -207,11 +208,13 @@ def next_from_switch(s, link, now):
     packet = s.packet[p]
     came_on = packet["stamp"]
     number = s.link[link]["src"] - params["num_hosts"]
-    switch = s.switch[_pool_of(s, number, cls)]
+    pool = number
+    if special:
+        pool = _pool_of(s, number, cls)
+        if (params["shaped"] >> cls) & 1 == 1:
+            spend(s.bucket[port], int64(packet["size"]), now)
     ingress = s.ingress[came_on * params["num_classes"] + cls]
-    _release(s, ingress, switch, number, packet["size"], came_on, cls, now)
-    if (params["shaped"] >> cls) & 1 == 1:
-        spend(s.bucket[port], int64(packet["size"]), now)
+    _release(s, ingress, s.switch[pool], number, packet["size"], came_on, cls, now)
     left = int64(queue["bytes"])
     if left > queue["kmin"] and _marks(s, queue, left, port, sent_before):
         packet["flags"] |= CE
