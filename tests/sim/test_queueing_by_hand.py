@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from test_hand_computed import BACK, FRAME, PAYLOAD, D, S, build, ends, flow, flows, tenant
 
@@ -369,19 +368,20 @@ def test_without_an_egress_bound_the_ingress_threshold_drops():
 
 def test_a_small_alpha_pauses_more_under_incast():
     # Guo et al., SIGCOMM 2016, section 6.2: alpha of 1/64 instead of 1/16, as in a new switch's
-    # default, and a large incast made pauses rise; 1/16 cured it.
+    # default, and a large incast made pauses rise; 1/16 cured it. Here 120 senders have 4.9 MB and
+    # the shared buffer 6.1 MB: at 1/16 each may keep its 41 KB, at 1/64 less than half of it.
     def pauses(alpha):
         fabric = build(
-            {"kind": "incast", "bytes": 30_000, "degree": 120, "period_us": 400, "rounds": 1},
+            {"kind": "incast", "bytes": 40_960, "degree": 120, "period_us": 2_000, "rounds": 1},
             hosts=128,
             classes=[{"buffer": {"alpha": alpha, "reserved_bytes": 0}}],
             switch={"buffer_bytes": 9_000_000},
             topology={"kind": "star", "hosts": 128, "host_rate_gbps": 40},
         )
-        interval = fabric.advance(us=300)
+        interval = fabric.advance(us=1_500)
+        assert len(interval.completions) == 1
         assert interval.dropped_packets.sum() == 0
         return int(interval.pause_frames.sum())
 
-    few, many = pauses(1 / 16), pauses(1 / 64)
-    assert many > 2 * few and many > 120
-    assert np.isfinite(few)
+    assert pauses(1 / 64) >= 120
+    assert pauses(1 / 16) == 0
