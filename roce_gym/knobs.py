@@ -221,6 +221,8 @@ def _reserve_budget(scenario: Scenario, network: Network, scale: float) -> float
     for index in range(len(scenario.classes)):
         headroom = headroom_bytes(scenario, network, index)
         taken += np.bincount(into[at_switch], headroom[at_switch], network.num_switches)
+    if scenario.switch.headroom_pool_bytes is not None:
+        taken[:] = scenario.switch.headroom_pool_bytes
     ports = np.bincount(into[at_switch], minlength=network.num_switches)
     room = (scenario.switch.buffer_bytes - taken) / np.maximum(ports, 1)
     return float(min(MAX_RESERVED_BYTES * scale, MAX_RESERVED_SHARE * room[ports > 0].min()))
@@ -234,7 +236,7 @@ def _class_settings(base: ClassSettings, row: list[float], reserved: int | None)
     update: dict[str, Any] = {"alpha": alpha, "static_threshold_bytes": None}
     if reserved is not None:
         update["reserved_bytes"] = reserved
-    return ClassSettings.model_construct(ecn=ecn, buffer=base.buffer.model_copy(update=update))
+    return base.model_copy(update={"ecn": ecn, "buffer": base.buffer.model_copy(update=update)})
 
 
 def _sender_settings(base: DcqcnConfig, row: list[float]) -> DcqcnConfig:

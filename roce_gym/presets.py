@@ -189,7 +189,8 @@ def resolve_settings(
     Args:
         scenario: values it gives for a class or tenant win over the scenario's own preset.
         host_rate_gbps: the preset is scaled to this rate.
-        preset: if given, replaces the scenario's preset and everything the scenario gives.
+        preset: if given, replaces the scenario's preset and everything the scenario gives
+            for ECN and DCQCN. Weights and shapers are the scenario's in any case.
     """
     chosen = get_preset(scenario.preset if preset is None else preset)
     ecn, dcqcn = chosen.ecn(host_rate_gbps), chosen.dcqcn(host_rate_gbps)
@@ -199,10 +200,13 @@ def resolve_settings(
             c.name: ClassSettings(
                 ecn=c.ecn if own and c.ecn else ecn,
                 buffer=_buffer(scenario, c.buffer, chosen.buffer),
+                weight=c.weight,
+                shaper=c.shaper,
             )
             for c in scenario.classes
         },
         tenants={t.name: t.dcqcn if own and t.dcqcn else dcqcn for t in scenario.tenants},
+        shapers={t.name: t.shaper for t in scenario.tenants if t.shaper is not None},
     )
 
 

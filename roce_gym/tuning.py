@@ -17,6 +17,7 @@ from roce_gym.config import (
     sender_settings,
 )
 from roce_gym.errors import TuningError
+from roce_gym.queueing import Queueing
 from roce_gym.sim import types as t
 from roce_gym.sim.cc.records import qp_records, tenant_params
 from roce_gym.sim.cc.registry import ALGORITHMS
@@ -69,19 +70,22 @@ class Tuner:
         self._at_switch = np.flatnonzero(network.link_dst >= network.num_hosts)
         self._switch = network.link_dst[self._at_switch] - network.num_hosts
         self._num_switches = network.num_switches
+        self._queueing = Queueing(scenario, network)
         self._last: Settings | None = None
 
     def apply(self, state: t.State, settings: Settings) -> None:
         """Writes all settings that differ from the ones applied last.
 
         Raises:
-            TuningError: wrong names, or reserved bytes and headroom exceed a switch's buffer;
-                nothing is changed then.
+            TuningError: wrong names, reserved bytes and headroom exceed a switch's buffer, or
+                shares, weights or shapers that the scenario does not allow; nothing is changed
+                then.
         """
         check_names(self._scenario, settings)
+        self._queueing.check(settings)
         old = self._last
         reserved = sum(c.buffer.reserved_bytes for c in settings.classes.values())
-        pools = self._pools(state, reserved)
+        pools = self._queueing.pools(settings, self._room(state, reserved))
         for name, chosen in settings.classes.items():
             if old is None or old.classes[name] != chosen:
                 self._apply_class(state, self._internal[name], chosen)
@@ -94,31 +98,36 @@ class Tuner:
                 own, is_inside = state.qp["tenant"] == i, state.qp["src"] >= self._num_places
                 _adopt(state, i, np.flatnonzero(own & ~is_inside), *_bounds(new))
                 _adopt(state, i, np.flatnonzero(own & is_inside), False, 0.0)  # NVLink
+        self._queueing.apply(state, settings, old)
         state.switch["pool"] = pools
-        self._recount_shared(state)
+        self._queueing.recount_shared(state)
         self._last = settings
 
     def assume(self, settings: Settings) -> None:
         """The state holds these settings already (it was restored)."""
         self._last = settings
 
-    def _pools(self, state: t.State, reserved: int) -> NDArray[np.int64]:
-        """Shared bytes of each switch: buffer less headroom and reserve."""
+    def _room(self, state: t.State, reserved: int) -> NDArray[np.int64]:
+        """Bytes of each switch's buffer less headroom and reserve; not checked inside servers."""
         headroom = state.ingress["headroom"].reshape(-1, self._num_classes)[self._at_switch]
-        taken = headroom.sum(axis=1, dtype=np.int64) + reserved
-        pool = self._scenario.switch.buffer_bytes - np.bincount(
-            self._switch, weights=taken, minlength=self._num_switches
-        ).astype(np.int64)
-        ports = np.bincount(self._switch, minlength=self._num_switches)
-        pool[: self._num_servers] = (
-            ports[: self._num_servers] * (self._num_classes - 1) * NVLINK_CREDIT_BYTES
+        shared_headroom = self._scenario.switch.headroom_pool_bytes
+        per_port = headroom.sum(axis=1, dtype=np.int64) if shared_headroom is None else 0
+        room = (
+            self._scenario.switch.buffer_bytes
+            - (shared_headroom or 0)
+            - np.bincount(
+                self._switch,
+                weights=np.full(len(self._switch), reserved) + per_port,
+                minlength=self._num_switches,
+            ).astype(np.int64)
         )
-        if (pool < 0).any():
+        short = room[self._num_servers :]
+        if (short < 0).any():
             raise TuningError(
                 f"buffer.reserved_bytes: reserve ({reserved} bytes a port) and headroom exceed "
-                f"switch.buffer_bytes = {self._scenario.switch.buffer_bytes} by {int(-pool.min())}"
+                f"switch.buffer_bytes = {self._scenario.switch.buffer_bytes} by {int(-short.min())}"
             )
-        return pool
+        return room
 
     def _apply_class(self, state: t.State, cls: int, chosen: ClassSettings) -> None:
         queue = state.queue.reshape(-1, self._num_classes)[:, cls]
@@ -145,14 +154,6 @@ class Tuner:
             return np.full(len(self._rate_index), threshold_bytes, np.int64)
         scaled = [threshold_bytes * int(rate) // self._host_rate_bps for rate in self._rates_bps]
         return np.minimum(scaled, _NEVER_MARK)[self._rate_index]
-
-    def _recount_shared(self, state: t.State) -> None:
-        beyond = state.ingress["bytes"] - state.ingress["reserved"]
-        classes = beyond.reshape(-1, self._num_classes)[self._at_switch, 1:]
-        shared = np.maximum(classes, 0).sum(axis=1)
-        state.switch["shared"] = np.bincount(
-            self._switch, weights=shared, minlength=self._num_switches
-        ).astype(np.int64)
 
 
 def apply_sender(state: t.State, tenant: int, config: SenderConfig) -> None:

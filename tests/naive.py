@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from roce_gym.config import BufferConfig, DcqcnConfig, Scenario, Settings, TrafficClass
+from roce_gym.config import (
+    BufferConfig,
+    DcqcnConfig,
+    Scenario,
+    Settings,
+    ShaperConfig,
+    TrafficClass,
+)
 from roce_gym.topology.graph import Network
 from roce_gym.units import PS_PER_S, mbps_to_bps, ns_to_ps, ps_per_kib, us_to_ps
 from roce_gym.workload.plan import JobPlan, Plan, QueuePair
@@ -74,6 +82,8 @@ class Link:
         self.paused = [False] * n
         self.paused_since = [0] * n
         self.last_round_robin = 0
+        self.deficit = [0] * n
+        self.withheld = [False] * n  # lacks tokens
 
     def serialisation(self, size: int) -> int:
         return (size * self.ps_per_kib) >> 10
@@ -97,10 +107,38 @@ class Input:
 
 @dataclass(eq=False)
 class Switch:
-    """The shared buffer of a switch: its inputs, and what they use beyond their reserve."""
+    """The buffer of a switch: its inputs, and what they use beyond their reserve, by pool."""
 
+    shared: list[int]
     inputs: list[Input] = field(default_factory=list)
-    shared: int = 0
+
+
+class Bucket:
+    """Tokens, as the time at which all will be there."""
+
+    def __init__(self, shaper: ShaperConfig | None) -> None:
+        self.shaper = shaper
+        self.full = 0
+        self.pending = False  # an event
+        self.held: deque[Qp] = deque()  # of a tenant at a host
+        self.granted: Qp | None = None
+
+    def _ps(self, size: int) -> int:
+        rate = round(self.shaper.rate_gbps * 10**9)
+        return -(-size * 8 * PS_PER_S // rate)
+
+    @property
+    def limits(self) -> bool:
+        return self.shaper is not None and self.shaper.rate_gbps > 0
+
+    def allowed(self, size: int) -> int:
+        if not self.limits:
+            return 0
+        return self.full + self._ps(size) - self._ps(self.shaper.burst_bytes)
+
+    def spend(self, size: int, t: int) -> None:
+        if self.limits:
+            self.full = max(self.full, t) + self._ps(size)
 
 
 @dataclass(eq=False)
@@ -514,6 +552,7 @@ class NaiveSimulator:
         )
         self.classes: list[TrafficClass | None] = [None, *strict, *others]
         self.num_strict = 1 + len(strict)
+        self.dwrr = any(c.scheduling == "dwrr" for c in others)
         self.scenario_index = [-1] + [scenario.classes.index(c) for c in strict + others]
         self.internal_class = {c.name: i for i, c in enumerate(self.classes) if c is not None}
 
@@ -536,7 +575,11 @@ class NaiveSimulator:
             )
             for h in range(network.num_hosts)
         ]
-        self.switches = {network.num_hosts + i: Switch() for i in range(network.num_switches)}
+        self.pool_labels = self._label_pools()
+        self.switches = {
+            network.num_hosts + i: Switch([0] * len(self.pool_labels))
+            for i in range(network.num_switches)
+        }
         self.inputs: dict[tuple[int, int], Input] = {}
         for link in self.links:
             if link.dst in self.switches:
@@ -544,6 +587,17 @@ class NaiveSimulator:
                     slot = Input(link.id, c, self._headroom(link, c), self._alpha_factor(link))
                     self.inputs[link.id, c] = slot
                     self.switches[link.dst].inputs.append(slot)
+
+        self.port_buckets = {
+            (link.id, c): Bucket(self.classes[c].shaper)
+            for link in self.links
+            if link.src in self.switches
+            for c in range(1, num_classes + 1)
+        }
+        self.tenant_buckets = [
+            [Bucket(tenant.shaper) for tenant in scenario.tenants] for _ in self.hosts
+        ]
+        self.tenants_shaped = any(tenant.shaper is not None for tenant in scenario.tenants)
 
         self.qps: list[Qp] = []
         for i, qp in enumerate(plan.qps):
@@ -595,7 +649,14 @@ class NaiveSimulator:
                 qp.owed = 0
             qp.cc.adopt(config)
         for switch in self.switches.values():
-            switch.shared = sum(self._used(i) for i in switch.inputs)
+            switch.shared = [0] * len(self.pool_labels)
+            for i in switch.inputs:
+                switch.shared[self._pool_of(i.cls)] += self._used(i)
+        for (_, c), bucket in self.port_buckets.items():
+            bucket.shaper = settings.classes[self.classes[c].name].shaper
+        for buckets in self.tenant_buckets:
+            for tenant, bucket in zip(self.scenario.tenants, buckets, strict=True):
+                bucket.shaper = settings.shapers.get(tenant.name)
 
     # ----------------------------------------------------------------------- events (2)
 
@@ -630,8 +691,27 @@ class NaiveSimulator:
         elif ident < num_qps + num_members:
             job, rank = self.members[ident - num_qps]
             job.on_member_timer(rank, t)
-        else:
+        elif ident < num_qps + num_members + len(self.jobs):
             self.jobs[ident - num_qps - num_members].on_timer(t)
+        else:
+            self._on_bucket(ident - num_qps - num_members - len(self.jobs), t)
+
+    def _bucket_timer(self, bucket: Bucket, ident: int, t: int) -> None:
+        if not bucket.pending:
+            bucket.pending = True
+            first = len(self.qps) + len(self.members) + len(self.jobs)
+            self._schedule(t, TIMER, first + ident)
+
+    def _on_bucket(self, ident: int, t: int) -> None:
+        num_tenants = len(self.scenario.tenants)
+        of_tenants = len(self.hosts) * num_tenants if self.tenants_shaped else 0
+        if ident < of_tenants:
+            self._grant(ident // num_tenants, ident % num_tenants, t)
+            return
+        link, c = divmod(ident - of_tenants, len(self.classes))
+        self.port_buckets[link, c].pending = False
+        self.links[link].withheld[c] = False
+        self._serve(self.links[link], t)
 
     def _on_arrival(self, ident: int, t: int) -> None:
         link = self.links[ident]
@@ -673,16 +753,47 @@ class NaiveSimulator:
         else:
             self._serve_host(self.hosts[link.src], t)
 
-    def _choose_class(self, link: Link, waiting: list[int]) -> int | None:
+    def _choose_class(
+        self, link: Link, waiting: list[int], next_size: Callable[[int], int]
+    ) -> int | None:
         """The class to serve next; `waiting` is in rising order."""
         free = [c for c in waiting if not link.paused[c]]
         if not free:
             return None
         if free[0] < self.num_strict:
             return free[0]
+        if self.dwrr:
+            return self._choose_by_deficit(link, free, next_size)
         above = [c for c in free if c > link.last_round_robin]
         link.last_round_robin = (above or free)[0]
         return link.last_round_robin
+
+    def _choose_by_deficit(
+        self, link: Link, free: list[int], next_size: Callable[[int], int]
+    ) -> int:
+        """Goes on with the visit under way, or visits one class after the other."""
+        c = link.last_round_robin
+        if c not in free:
+            link.deficit[c] = 0
+        while c not in free or link.deficit[c] < next_size(c):
+            above = [other for other in free if other > c]
+            c = (above or free)[0]
+            link.deficit[c] += self._quantum(c)
+        link.deficit[c] -= next_size(c)
+        link.last_round_robin = c
+        return c
+
+    def _quantum(self, c: int) -> int:
+        weights = {
+            i: self.settings.classes[self.classes[i].name].weight
+            for i in range(self.num_strict, len(self.classes))
+        }
+        unit = self.scenario.switch.dwrr_quantum_bytes
+        if unit is None:
+            nic = self.nic
+            largest = max(nic.mtu_bytes + nic.header_bytes, nic.ack_bytes, nic.cnp_bytes)
+            unit = -(-largest // min(weights.values()))
+        return weights[c] * unit
 
     # ----------------------------------------------------------------------- switch (4)
 
@@ -709,16 +820,46 @@ class NaiveSimulator:
     def _buffer(self, c: int) -> BufferConfig:
         return self.settings.classes[self.classes[c].name].buffer
 
-    def _pool(self, switch: Switch) -> int:
-        private = sum(i.headroom + self._buffer(i.cls).reserved_bytes for i in switch.inputs)
-        return self.scenario.switch.buffer_bytes - private
+    def _label_pools(self) -> list[object]:
+        """What the pools of a switch are called; None is for classes without one of their own."""
+        labels: list[object] = [None]
+        for c in self.scenario.classes:
+            if self._pool_label(c) not in labels:
+                labels.append(self._pool_label(c))
+        return labels
+
+    def _pool_label(self, c: TrafficClass) -> object:
+        if c.pool is not None:
+            return ("pool", c.pool)
+        own = c.buffer is not None and c.buffer.pool_share is not None
+        return ("class", c.name) if own else None
+
+    def _pool_of(self, c: int) -> int:
+        return self.pool_labels.index(self._pool_label(self.classes[c]))
+
+    def _pool(self, switch: Switch, c: int) -> int:
+        """Bytes of the pool of a class."""
+        common = self.scenario.switch.headroom_pool_bytes
+        private = sum(self._buffer(i.cls).reserved_bytes for i in switch.inputs)
+        private += sum(i.headroom for i in switch.inputs) if common is None else common
+        room = self.scenario.switch.buffer_bytes - private
+        shares = [0.0] * len(self.pool_labels)
+        for chosen in self.scenario.classes:
+            i = self.internal_class[chosen.name]
+            shares[self._pool_of(i)] += self._buffer(i).pool_share or 0.0
+        sizes = [int(share * room) for share in shares]
+        sizes[0] = room - sum(sizes[1:])
+        return sizes[self._pool_of(c)]
+
+    def _free(self, switch: Switch, c: int) -> int:
+        return self._pool(switch, c) - switch.shared[self._pool_of(c)]
 
     def _threshold(self, switch: Switch, slot: Input) -> int:
         buffer = self._buffer(slot.cls)
         if buffer.static_threshold_bytes is not None:
             return buffer.static_threshold_bytes
         alpha = min(buffer.alpha * slot.alpha_factor, max(buffer.alpha, 1.0))
-        return max(0, int(alpha * (self._pool(switch) - switch.shared)))
+        return max(0, int(alpha * self._free(switch, slot.cls)))
 
     def _used(self, slot: Input) -> int:
         return max(0, slot.bytes - self._buffer(slot.cls).reserved_bytes)
@@ -728,35 +869,61 @@ class NaiveSimulator:
         c, s, index = packet.cls, packet.size, self.scenario_index[packet.cls]
         m, u = self._threshold(switch, slot), self._used(slot)
         beyond = slot.bytes + s - self._buffer(c).reserved_bytes
-        free_pool = self._pool(switch) - switch.shared
-        over = beyond > 0 and (beyond > m or beyond - u > free_pool)
+        over = beyond > 0 and (beyond > m or beyond - u > self._free(switch, c))
+        output = self.links[packet.path[packet.hop + 1]]
         # `over` implies the bracket of the rule for dropping; without it the packet fits in the
         # reserve and the shared buffer, and "a packet within the reserve is never dropped".
-        if over and s + slot.headroom_used > slot.headroom:
+        common = self.scenario.switch.headroom_pool_bytes
+        in_headroom = sum(i.headroom_used for i in switch.inputs)
+        no_headroom = s + slot.headroom_used > slot.headroom
+        no_headroom = no_headroom or (common is not None and s + in_headroom > common)
+        if (over and no_headroom) or self._is_beyond_egress(switch, output, c, s):
             self.drops[link.id][index] += 1
             return
         if over:
             slot.headroom_used += s
         else:
             slot.bytes += s
-            switch.shared += self._used(slot) - u
+            switch.shared[self._pool_of(c)] += self._used(slot) - u
         packet.hop += 1
-        output = self.links[packet.path[packet.hop]]
         output.queues[c].append(packet)
         most = max(self.max_queue_bytes[output.id][index], output.queue_bytes(c))
         self.max_queue_bytes[output.id][index] = most
         self._check_pause(switch, slot, t)
         self._serve(output, t)
 
+    def _is_beyond_egress(self, switch: Switch, output: Link, c: int, s: int) -> bool:
+        buffer = self._buffer(c)
+        if buffer.egress_limit_bytes is not None:
+            return output.queue_bytes(c) + s > buffer.egress_limit_bytes
+        if buffer.egress_alpha is not None:
+            limit = max(0, int(buffer.egress_alpha * self._free(switch, c)))
+            return output.queue_bytes(c) + s > limit
+        return False
+
     def _serve_switch(self, link: Link, t: int) -> None:
-        c = self._choose_class(link, [c for c, queue in enumerate(link.queues) if queue])
+        def waiting() -> list[int]:
+            return [c for c, queue in enumerate(link.queues) if queue and not link.withheld[c]]
+
+        for c in waiting():
+            if c == 0 or link.paused[c]:
+                continue
+            bucket = self.port_buckets[link.id, c]
+            allowed = bucket.allowed(link.queues[c][0].size)
+            if allowed > t:
+                link.withheld[c] = True
+                ident = len(self.hosts) * len(self.scenario.tenants) if self.tenants_shaped else 0
+                ident += link.id * len(self.classes) + c
+                self._bucket_timer(bucket, ident, allowed)
+        c = self._choose_class(link, waiting(), lambda c: link.queues[c][0].size)
         if c is None:
             return
         packet = link.queues[c].popleft()
         if c > 0:
             self._leave(link, packet, t)
+            self.port_buckets[link.id, c].spend(packet.size, t)
         self._transmit(link, packet, t)
-        if any(queue and not link.paused[c] for c, queue in enumerate(link.queues)):
+        if any(not link.paused[c] for c in waiting()):
             self._make_tx_done_pending(link)
 
     def _leave(self, output: Link, packet: Packet, t: int) -> None:
@@ -767,7 +934,7 @@ class NaiveSimulator:
         from_headroom = min(slot.headroom_used, packet.size)
         slot.headroom_used -= from_headroom
         slot.bytes -= packet.size - from_headroom
-        switch.shared -= used_before - self._used(slot)
+        switch.shared[self._pool_of(c)] -= used_before - self._used(slot)
         self._check_resume(switch, slot, t)
         n = output.departed[c]
         output.departed[c] += 1
@@ -851,12 +1018,66 @@ class NaiveSimulator:
         """Puts a QP among the ready or paced ones, or takes it out, where that has changed."""
         host = self.hosts[qp.plan.src]
         ready = host.ready[qp.cls]
+        bucket = self._tenant_bucket(qp)
         if has_sent or not qp.sendable:
             ready.discard(qp.id)
             host.paced.discard(qp.id)
-        if qp.sendable and qp.id not in ready and qp.id not in host.paced:
+        if not qp.sendable:
+            if qp in bucket.held:
+                bucket.held.remove(qp)
+            self._end_grant(qp, t)
+        if qp.sendable and qp.id not in ready and qp.id not in host.paced and qp not in bucket.held:
             due = qp.next_send <= max(t, host.link.free) and not qp.owed
             (ready if due else host.paced).add(qp.id)
+
+    def _tenant_bucket(self, qp: Qp) -> Bucket:
+        return self.tenant_buckets[qp.plan.src][qp.plan.tenant]
+
+    def _look_at_held(self, qp: Qp, t: int) -> None:
+        """If QPs of the tenant are held, and none has a grant, there is an event for the first."""
+        bucket = self._tenant_bucket(qp)
+        if bucket.held and bucket.granted is None:
+            due = max(t, bucket.allowed(self.nic.mtu_bytes + self.nic.header_bytes))
+            ident = qp.plan.src * len(self.scenario.tenants) + qp.plan.tenant
+            self._bucket_timer(bucket, ident, due)
+
+    def _end_grant(self, qp: Qp, t: int) -> None:
+        bucket = self._tenant_bucket(qp)
+        if bucket.granted is qp:
+            bucket.granted = None
+            self._look_at_held(qp, t)
+
+    def _grant(self, host: int, tenant: int, t: int) -> None:
+        """The first QP held may send."""
+        bucket = self.tenant_buckets[host][tenant]
+        bucket.pending = False
+        if bucket.held:
+            bucket.granted = bucket.held.popleft()
+            self.hosts[host].ready[bucket.granted.cls].add(bucket.granted.id)
+            self._serve(self.hosts[host].link, t)
+
+    def _may_pass(self, qp: Qp, t: int) -> bool:
+        bucket = self._tenant_bucket(qp)
+        if not bucket.limits:
+            return True
+        if bucket.granted is not qp and (bucket.granted is not None or bucket.held):
+            return False
+        return bucket.allowed(self.nic.mtu_bytes + self.nic.header_bytes) <= t
+
+    def _next_qp(self, host: Host, c: int) -> int:
+        above = [i for i in host.ready[c] if i > host.last_qp[c]]
+        return min(above or host.ready[c])
+
+    def _hold_back(self, host: Host, t: int) -> None:
+        for c in range(1, len(self.classes)):
+            while host.ready[c] and not host.link.paused[c]:
+                qp = self.qps[self._next_qp(host, c)]
+                if self._may_pass(qp, t):
+                    break
+                host.ready[c].discard(qp.id)
+                self._tenant_bucket(qp).held.append(qp)
+                self._end_grant(qp, t)
+                self._look_at_held(qp, t)
 
     def _serve_host(self, host: Host, t: int) -> None:
         link = host.link
@@ -874,18 +1095,26 @@ class NaiveSimulator:
         def controls() -> list[int]:
             return [c for c in range(len(self.classes)) if link.queues[c]]
 
+        def next_size(c: int) -> int:
+            if link.queues[c]:
+                return link.queues[c][0].size
+            qp = self.qps[self._next_qp(host, c)]
+            message = next(m for m in qp.messages if m.end > qp.snd_nxt)
+            payload = min(self.nic.mtu_bytes, message.end - qp.snd_nxt)
+            return payload + self.nic.header_bytes
+
+        self._hold_back(host, t)
         sent = True
         if self.nic.ack_ignores_pause and controls():
             self._transmit(link, link.queues[controls()[0]].popleft(), t)
         else:
-            c = self._choose_class(link, waiting())
+            c = self._choose_class(link, waiting(), next_size)
             if c is None:
                 sent = False
             elif link.queues[c]:
                 self._transmit(link, link.queues[c].popleft(), t)
             else:
-                above = [i for i in host.ready[c] if i > host.last_qp[c]]
-                host.last_qp[c] = min(above or host.ready[c])
+                host.last_qp[c] = self._next_qp(host, c)
                 self._send_data(self.qps[host.last_qp[c]], link, t)
 
         next_paced = min((self.qps[i].next_send for i in host.paced), default=None)
@@ -912,6 +1141,9 @@ class NaiveSimulator:
             last=qp.snd_nxt + payload == message.end,
         )
         self._transmit(link, packet, t)
+        self._tenant_bucket(qp).spend(packet.size, t)
+        self._end_grant(qp, t)
+        self._look_at_held(qp, t)
         qp.next_send, qp.owed = link.free, 0
         if controlled:
             qp.cc.advance(t, inclusive=True)

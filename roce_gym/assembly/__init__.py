@@ -16,9 +16,25 @@ from roce_gym.assembly.endpoints import (
     make_schedulers,
     make_senders,
 )
-from roce_gym.assembly.events import make_core, num_members, num_slots, what_is_far, wheel_size
+from roce_gym.assembly.events import (
+    first_bucket_slot,
+    make_core,
+    num_members,
+    what_is_far,
+    wheel_size,
+)
 from roce_gym.assembly.jobs import make_jobs
 from roce_gym.assembly.pools import make_pools, most_posts
+from roce_gym.assembly.queueing import (
+    class_pools,
+    make_buckets,
+    make_egress,
+    make_shares,
+    make_switches,
+    make_tenant_buckets,
+    make_xoff,
+    scheduling_params,
+)
 from roce_gym.assembly.senders import add_windows, make_feedback, make_records, sender_params, trace
 from roce_gym.config import Scenario, class_order
 from roce_gym.sim import types as t
@@ -39,7 +55,10 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
     order = class_order(scenario)
     internal = {scenario.classes[c].name: i + 1 for i, c in enumerate(order)}
     num_classes = len(order) + 1
-    slots = num_slots(network, plan)
+    first_bucket = first_bucket_slot(network, plan)
+    bucket = make_buckets(scenario, network)
+    tenant_bucket = make_tenant_buckets(scenario, network)
+    slots = first_bucket + len(tenant_bucket) + len(bucket)
     buckets, shift = wheel_size(scenario.nic, network, plan)
     path, max_hops = make_paths(plan)
     jobs = make_jobs(plan)
@@ -49,8 +68,11 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
     qp = make_qps(scenario, network, plan, internal, jobs["endpoint"], jobs["qp_job"])
     sender = make_senders(len(plan.qps))
     trace(scenario, qp, sender)
+    ingress = make_ingress(scenario, network, order)
     return t.State(
-        params=_params(scenario, network, plan, seed, max_hops, (buckets - 2) << shift),
+        params=_params(
+            scenario, network, plan, seed, max_hops, (buckets - 2) << shift, first_bucket
+        ),
         core=make_core(places, shift, len(packet), len(message)),
         event_ps=np.full(slots, t.FOREVER, np.int64),
         event_next=np.full(slots, t.NONE, np.int32),
@@ -66,8 +88,15 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
         link_packets=np.zeros(network.num_links, np.int64),
         link_losses=np.zeros(network.num_links, np.int64),
         queue=make_queues(network.num_links * num_classes),
-        ingress=make_ingress(scenario, network, order),
-        switch=np.zeros(network.num_switches, t.SWITCH),
+        ingress=ingress,
+        switch=make_switches(scenario, network),
+        class_pool=class_pools(scenario),
+        xoff=make_xoff(scenario, network, ingress),
+        egress=make_egress(num_classes),
+        share=make_shares(scenario, network),
+        bucket=bucket,
+        tenant_bucket=tenant_bucket,
+        held_next=np.zeros(len(plan.qps) if len(tenant_bucket) else 0, np.int32),
         path=path,
         qp=qp,
         sender=sender,
@@ -100,23 +129,19 @@ def _params(
     seed: int,
     max_hops: int,
     horizon_ps: int,
+    first_bucket: int,
 ) -> NDArray[Any]:
     nic = scenario.nic
     params = np.zeros(1, t.PARAMS)
-    order = class_order(scenario)
-    strict = 1
-    for i, c in enumerate(order):
-        if scenario.classes[c].scheduling == "strict":
-            strict |= 1 << (i + 1)
-    values = {
+    values = scheduling_params(scenario) | {
         "seed": seed,
         "num_hosts": network.num_hosts,
         "num_links": network.num_links,
-        "num_classes": len(order) + 1,
+        "num_classes": len(scenario.classes) + 1,
         "num_qps": len(plan.qps),
         "num_members": num_members(plan),
         "max_hops": max_hops,
-        "strict": strict,
+        "first_bucket": first_bucket,
         "mtu": nic.mtu_bytes,
         "header": nic.header_bytes,
         "ack": nic.ack_bytes,

@@ -113,6 +113,15 @@ def make_ingress(scenario: Scenario, network: Network, order: tuple[int, ...]) -
 def _require_room(scenario: Scenario, network: Network, headroom: NDArray[np.int64]) -> None:
     """Headroom, shape (num_links, num_classes), must fit into the Ethernet switches' buffers."""
     ports = network.into_switch
+    pool = scenario.switch.headroom_pool_bytes
+    if pool is not None:
+        most = int(headroom[ports].max(initial=0))
+        if most > pool:
+            raise ConfigError(
+                f"switch.headroom_pool_bytes = {pool} is less than the headroom of one port and "
+                f"class, {most} bytes; enlarge it or lower classes.headroom_bytes"
+            )
+        return
     per_switch = np.zeros(network.num_switches, np.int64)
     np.add.at(per_switch, network.link_dst[ports] - network.num_hosts, headroom[ports].sum(axis=1))
     if per_switch.size and per_switch.max() > scenario.switch.buffer_bytes:

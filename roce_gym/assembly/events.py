@@ -30,8 +30,8 @@ def num_members(plan: Plan) -> int:
     return sum(len(job.hosts) for job in plan.jobs if job.kind in kinds)
 
 
-def num_slots(network: Network, plan: Plan) -> int:
-    """Events that can exist at once; see `sim/wheel.py`."""
+def first_bucket_slot(network: Network, plan: Plan) -> int:
+    """Events that can exist at once, without those of token buckets; see `sim/wheel.py`."""
     timers = len(plan.qps) + num_members(plan) + len(plan.jobs)
     return 2 * network.num_links + network.num_hosts + timers
 

@@ -11,6 +11,7 @@ from roce_gym.config.clos import Clos3, FatTree, LeafSpine, RailOptimised
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
 from roce_gym.config.fields import MAX_PRIORITIES, MAX_RATE_GBPS, MAX_VALUE, MIN_RATE_GBPS
 from roce_gym.config.networks import Dumbbell, Ring, Star, Topology, TopologyFile, Triangle
+from roce_gym.config.queueing import check_shapers, pool_numbers, pool_sizes
 from roce_gym.config.scenario import (
     ControlConfig,
     Scenario,
@@ -25,7 +26,13 @@ from roce_gym.config.senders import (
     SenderConfig,
     WindowConfig,
 )
-from roce_gym.config.settings import BufferConfig, ClassSettings, EcnConfig, Settings
+from roce_gym.config.settings import (
+    BufferConfig,
+    ClassSettings,
+    EcnConfig,
+    Settings,
+    ShaperConfig,
+)
 from roce_gym.config.tenants import (
     AllToAll,
     Flow,
@@ -68,6 +75,7 @@ __all__ = [
     "Scenario",
     "SenderConfig",
     "Settings",
+    "ShaperConfig",
     "SimulatorConfig",
     "Star",
     "SwitchConfig",
@@ -77,7 +85,10 @@ __all__ = [
     "TrafficClass",
     "Triangle",
     "WindowConfig",
+    "check_shapers",
     "class_order",
+    "pool_numbers",
+    "pool_sizes",
     "sender_settings",
     "validate_scenario",
 ]

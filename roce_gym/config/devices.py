@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from roce_gym.asics import ASICS, Asic, AsicName
 from roce_gym.config.fields import MAX_PRIORITIES, Bytes, Model, NonNegative, Positive
-from roce_gym.config.settings import BufferConfig, EcnConfig
+from roce_gym.config.settings import MAX_WEIGHT, BufferConfig, EcnConfig, ShaperConfig
 
 
 class TrafficClass(Model):
@@ -17,7 +17,21 @@ class TrafficClass(Model):
     name: str = "roce"
     priority: Annotated[int, Field(ge=0, lt=MAX_PRIORITIES)] = 3
     lossless: bool = True
-    scheduling: Literal["strict", "round_robin"] = "round_robin"
+    scheduling: Literal["strict", "round_robin", "dwrr"] = Field(
+        "round_robin",
+        description="dwrr: bytes by weight (Shreedhar and Varghese 1996); round_robin: a packet in "
+        "turn. Classes that are not strict are all served in one of these two ways",
+    )
+    weight: Annotated[int, Field(ge=1, le=MAX_WEIGHT)] = Field(1, description="for dwrr")
+    shaper: ShaperConfig | None = Field(
+        None, description="of this class at every switch port; None: cannot be turned on later"
+    )
+    pool: str | None = Field(
+        None,
+        description="part of the buffer; classes that name the same one share it, and its size is "
+        "the sum of their pool_share. None: a pool of its own if it has a pool_share, else the "
+        "one that all others use",
+    )
     headroom_bytes: Annotated[int, Field(ge=0, le=2**31 - 1)] | Literal["auto", "sonic"] = Field(
         "auto",
         description="auto: what the simulator needs; sonic: SONiC's rule for the switch.asic, from "
@@ -31,6 +45,39 @@ class TrafficClass(Model):
     )
     ecn: EcnConfig | None = Field(None, description="None: from the preset")
     buffer: BufferConfig | None = Field(None, description="None: from the preset")
+
+    @model_validator(mode="after")
+    def _no_contradiction(self) -> TrafficClass:
+        if self.weight != 1 and self.scheduling != "dwrr":
+            raise ValueError(
+                f"weight = {self.weight} has no meaning with scheduling = {self.scheduling!r}; "
+                "allowed: 1, or scheduling = 'dwrr'"
+            )
+        for field in ("headroom_bytes", "headroom_rate_delays"):
+            value = getattr(self, field)
+            if not self.lossless and value not in ("auto", None, 0):
+                raise ValueError(
+                    f"{field} = {value!r} is for PFC, which a class with lossless = false does "
+                    "not have; leave it out, or set lossless = true"
+                )
+        if self.buffer is not None:
+            require_lossy_limit(self.buffer, self.lossless)
+        return self
+
+
+def require_lossy_limit(buffer: BufferConfig, lossless: bool) -> None:
+    """Only queues of lossy classes are bounded at the egress.
+
+    Raises:
+        ValueError: names the field of a lossless class's buffer.
+    """
+    for field in ("egress_alpha", "egress_limit_bytes"):
+        value = getattr(buffer, field)
+        if lossless and value is not None:
+            raise ValueError(
+                f"buffer.{field} = {value} would drop packets of a lossless class; "
+                "leave it out, or set lossless = false"
+            )
 
 
 def with_default_alpha(raw: Any, alpha: float) -> Any:
@@ -62,6 +109,25 @@ class SwitchConfig(Model):
     alpha_scales_with_rate: bool = Field(
         False, description="alpha doubles, up to 1, for each doubling of port rate over host rate"
     )
+    headroom_pool_bytes: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = Field(
+        None,
+        description="headroom that all ports and classes of a switch share, each up to its own "
+        "(SONiC's BUFFER_POOL xoff); None: each has its own",
+    )
+    dwrr_quantum_bytes: Annotated[int, Field(ge=64, le=2**20)] | None = Field(
+        None,
+        description="bytes of weight 1 in a round of DWRR; None: the least with which every class "
+        "can send the largest frame in each round",
+    )
+
+    @model_validator(mode="after")
+    def _headroom_fits(self) -> SwitchConfig:
+        if self.headroom_pool_bytes is not None and self.headroom_pool_bytes > self.buffer_bytes:
+            raise ValueError(
+                f"headroom_pool_bytes = {self.headroom_pool_bytes} is more than "
+                f"buffer_bytes = {self.buffer_bytes}"
+            )
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -115,6 +181,11 @@ class NicConfig(Model):
     ack_ignores_pause: bool = Field(
         False, description="a paused host goes on sending ACKs: a flaw of the ns-3 reference"
     )
+
+    @property
+    def largest_packet_bytes(self) -> int:
+        """Largest frame that a switch may queue, without preamble and gap."""
+        return max(self.mtu_bytes + self.header_bytes, self.ack_bytes, self.cnp_bytes)
 
     @model_validator(mode="after")
     def _window_lets_acks_come(self) -> NicConfig:

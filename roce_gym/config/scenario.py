@@ -10,6 +10,7 @@ from roce_gym.asics import ASICS
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass, with_default_alpha
 from roce_gym.config.fields import MAX_PRIORITIES, Model, NonNegative
 from roce_gym.config.networks import Topology
+from roce_gym.config.queueing import check_scheduling, check_shapers, pool_numbers, pool_sizes
 from roce_gym.config.tenants import Tenant
 from roce_gym.errors import ConfigError
 from roce_gym.faults import explain
@@ -97,6 +98,13 @@ class Scenario(Model):
                     f"classes.{c.name}.headroom_bytes = 'sonic' needs a switch that SONiC's rule "
                     f"is for, not switch.asic = {self.switch.asic!r}; allowed: {', '.join(known)}"
                 )
+        check_scheduling(self.classes)
+        pools = pool_numbers(self.classes)
+        shares = [c.buffer.pool_share if c.buffer else None for c in self.classes]
+        pool_sizes(self.classes, pools, shares, 0)
+        least = self.nic.largest_packet_bytes
+        check_shapers("classes", {c.name: c.shaper for c in self.classes}, least)
+        check_shapers("tenants", {t.name: t.shaper for t in self.tenants}, least)
         return self
 
 

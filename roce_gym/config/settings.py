@@ -6,8 +6,14 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from roce_gym.config.fields import Bytes, Fraction, Model
+from roce_gym.config.fields import MAX_RATE_GBPS, Bytes, Fraction, Model
 from roce_gym.config.senders import DcqcnConfig, SenderConfig
+
+MIN_SHAPER_GBPS = 0.1
+"""A frame of 4 KB waits 0.3 ms at this rate, about as long as an agent's interval."""
+
+MAX_WEIGHT = 100
+"""Of SONiC's SCHEDULER table."""
 
 
 class EcnConfig(Model):
@@ -37,18 +43,55 @@ class BufferConfig(Model):
     A port's use beyond `reserved_bytes` may grow to `alpha` times the free shared buffer
     (dynamic threshold, alpha = 2^dynamic_th), or to `static_threshold_bytes` where given. Defaults:
     alpha 1/8 and 4 KiB, as in the HPCC simulator (PFC shift 3, reserve of a port).
+
+    `egress_alpha` and `egress_limit_bytes` bound each egress queue of a lossy class, as an egress
+    lossy pool does; beyond, packets are dropped. None: only the ingress threshold holds.
     """
 
     alpha: Annotated[float, Field(gt=0, le=128)] = 0.125
     static_threshold_bytes: Bytes | None = None
     reserved_bytes: Bytes = 4096
+    pool_share: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None,
+        description="of the buffer less headroom and reserve, for the pool of this class alone "
+        "(or of the classes that name the same pool); None: from what others leave",
+    )
+    egress_alpha: Annotated[float, Field(gt=0, le=128)] | None = Field(
+        None, description="a queue may hold this times the free bytes of the class's pool"
+    )
+    egress_limit_bytes: Bytes | None = Field(
+        None, description="a queue may hold so much; takes the place of egress_alpha"
+    )
+
+
+class ShaperConfig(Model):
+    """Token bucket; counts frames without preamble and gap (SONiC SCHEDULER: pir and pbs).
+
+    A frame may start when the bucket, which fills at `rate_gbps` up to `burst_bytes`, holds it.
+    """
+
+    rate_gbps: Annotated[float, Field(ge=0, le=MAX_RATE_GBPS)] = Field(description="0 = no limit")
+    burst_bytes: Annotated[int, Field(ge=64, le=2**31 - 1)] = Field(
+        description="at least the largest frame"
+    )
+
+    @model_validator(mode="after")
+    def _not_too_slow(self) -> ShaperConfig:
+        if 0 < self.rate_gbps < MIN_SHAPER_GBPS:
+            raise ValueError(
+                f"rate_gbps = {self.rate_gbps} is too slow; allowed: 0 (no limit), or "
+                f"{MIN_SHAPER_GBPS} to {MAX_RATE_GBPS}"
+            )
+        return self
 
 
 class ClassSettings(Model):
-    """What the switches do for one traffic class."""
+    """What the switches do for one traffic class; NICs take over its weight."""
 
     ecn: EcnConfig
     buffer: BufferConfig = BufferConfig()
+    weight: Annotated[int, Field(ge=1, le=MAX_WEIGHT)] = 1
+    shaper: ShaperConfig | None = None
 
 
 class Settings(Model):
@@ -58,8 +101,10 @@ class Settings(Model):
         classes: by class name; acts in all switches.
         tenants: by tenant name; acts on the tenant's own QPs, if their algorithm is DCQCN.
         senders: by tenant name, for those with another algorithm; none: as in the scenario.
+        shapers: by tenant name, of the tenants that have one in the scenario; a bucket per host.
     """
 
     classes: dict[str, ClassSettings]
     tenants: dict[str, DcqcnConfig]
     senders: dict[str, SenderConfig] = Field(default_factory=dict)
+    shapers: dict[str, ShaperConfig] = Field(default_factory=dict)

@@ -14,7 +14,7 @@ from roce_gym.config.senders import (
     SenderConfig,
     WindowConfig,
 )
-from roce_gym.config.settings import Settings
+from roce_gym.config.settings import Settings, ShaperConfig
 
 
 class Placement(Model):
@@ -107,6 +107,9 @@ class Tenant(Model):
     cc: AlgorithmName = Field("dcqcn", description="algorithm of its senders")
     dcqcn: DcqcnConfig | None = Field(None, description="None: from the preset")
     window: WindowConfig | None = Field(None, description="None: nic.window_bytes")
+    shaper: ShaperConfig | None = Field(
+        None, description="of all its QPs at each host; None: cannot be turned on later"
+    )
     jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
 
 

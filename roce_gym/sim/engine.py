@@ -15,6 +15,8 @@ from roce_gym.sim.nic import after_send, more_to_send, next_from_host
 from roce_gym.sim.pool import free_packet
 from roce_gym.sim.port import await_free, transmit
 from roce_gym.sim.rng import uniform
+from roce_gym.sim.scheduler import on_tenant_bucket
+from roce_gym.sim.shaper import on_port_bucket
 from roce_gym.sim.sorting import KEY_SHIFT, SLOT_MASK
 from roce_gym.sim.switch import forward, hear_pfc, next_from_switch
 from roce_gym.sim.transport import on_retransmission_timer, receive
@@ -111,6 +113,14 @@ def _on_timer(s, timer, now):
         on_job_timer(s, timer - params["num_qps"] - params["num_members"], now)
 
 
+@rare
+def _on_bucket(s, bucket):
+    """A token bucket has what its first packet needs. Returns the link to serve, or NONE."""
+    if bucket < s.tenant_bucket.size:
+        return on_tenant_bucket(s, bucket)
+    return on_port_bucket(s, bucket - s.tenant_bucket.size)
+
+
 @helper
 def _next_posted(s, core):
     """A link of the hosts to serve after this event; NONE when all are done."""
@@ -136,8 +146,10 @@ def _handle(s, slot, now):
         s.link[link]["done_pending"] = 0
     elif slot < 2 * links + params["num_hosts"]:
         link = int64(s.host_link[slot - 2 * links])
-    else:
+    elif slot < params["first_bucket"]:
         _on_timer(s, slot - 2 * links - params["num_hosts"], now)
+    else:
+        link = _on_bucket(s, slot - params["first_bucket"])
     return link
 
 

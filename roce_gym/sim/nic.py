@@ -6,14 +6,16 @@ from numpy import int64
 
 from roce_gym.sim.cc.events import catch_up, on_send
 from roce_gym.sim.cc.records import pacing_of
+from roce_gym.sim.choice import choose_class
 from roce_gym.sim.feedback import begin_feedback
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.pool import new_message, new_packet
-from roce_gym.sim.port import choose_class, take
+from roce_gym.sim.port import take
 from roce_gym.sim.scheduler import (
     activate,
     arm_for_paced,
     has_shut,
+    hold_back,
     next_ready,
     pace,
     reconsider,
@@ -22,6 +24,7 @@ from roce_gym.sim.scheduler import (
     update_waiting,
     withdraw,
 )
+from roce_gym.sim.shaper import take_tenant_tokens
 from roce_gym.sim.types import CC_NONE, DATA, FAILED, LAST, NONE, RATE_WINDOW, TRACED, ZERO
 from roce_gym.sim.wheel import push_far
 
@@ -34,6 +37,8 @@ def next_from_host(s, link, now):
     params = s.params[0]
     host = int64(s.link[link]["src"])
     release_paced(s, host, now)
+    if params["tenants_shaped"] == 1:
+        hold_back(s, link, now)
     cls = _first_control(s, link)
     if cls != NONE:
         return _take_control(s, link, cls, now)
@@ -98,6 +103,8 @@ def _next_data(s, link, host, cls, now):
     queue = s.queue[link * params["num_classes"] + cls]
     queue["tx_bytes"] += size
     queue["tx_packets"] += 1
+    if params["tenants_shaped"] == 1:
+        take_tenant_tokens(s, int64(qp), int64(size), now)
     return p
 
 

@@ -1,4 +1,4 @@
-"""One end of a link: its queues, the choice of a class, and putting a packet on the wire."""
+"""One end of a link: its queues, and putting a packet on the wire."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from numpy import int64
 
 from roce_gym.sim.jit import helper
 from roce_gym.sim.types import NONE
-from roce_gym.sim.wheel import lowest_bit, next_order, schedule
+from roce_gym.sim.wheel import next_order, schedule
 
 
 @helper
@@ -96,19 +96,3 @@ def take(s, link, cls, now):
 def _integrate(queue, now):
     queue["area"] += (queue["bytes"] * (now - queue["changed_ps"])) >> 10
     queue["changed_ps"] = now
-
-
-@helper
-def choose_class(s, link):
-    """The class that is served next: NONE, a strict one, or the next in round robin."""
-    wire = s.link[link]
-    eligible = int64(wire["waiting"]) & ~int64(wire["paused"])
-    if eligible == 0:
-        return NONE
-    strict = eligible & s.params[0]["strict"]
-    if strict != 0:
-        return lowest_bit(strict)
-    later = eligible & ~((2 << int64(wire["last_rr"])) - 1)
-    cls = lowest_bit(later if later != 0 else eligible)
-    wire["last_rr"] = cls
-    return cls

@@ -1,7 +1,8 @@
 """Which QPs of a host may send: those *ready* now, those *paced* until a time (rules, section 6).
 
 Ready QPs are bits, one word of 32 for QPs of the same host and class, served round robin. Paced
-ones wait in a heap per host. Both sets belong to the NIC; nothing else changes them.
+ones wait in a heap per host. Both sets belong to the NIC; nothing else changes them. QPs of a
+tenant without tokens are *held* (`shaper.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,25 @@ from roce_gym.sim.cc.records import pacing_of
 from roce_gym.sim.handle import prefetch
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.port import on_clock
-from roce_gym.sim.types import FOREVER, HAS_WINDOW, IDLE, NONE, PACED, RATE_WINDOW, READY, ZERO
+from roce_gym.sim.shaper import (
+    append_held,
+    arm_bucket,
+    bucket_of,
+    drop_held,
+    give_up_grant,
+    may_pass,
+)
+from roce_gym.sim.types import (
+    FOREVER,
+    HAS_WINDOW,
+    HELD,
+    IDLE,
+    NONE,
+    PACED,
+    RATE_WINDOW,
+    READY,
+    ZERO,
+)
 from roce_gym.sim.wheel import cancel, lowest_bit, pull_far, push_far, schedule
 from roce_gym.sim.window import window_of
 
@@ -95,8 +114,13 @@ def withdraw(s, qp):
     if sender["state"] == READY:
         _leave_ready(s, qp)
         sender["state"] = IDLE
+        if s.params[0]["tenants_shaped"] == 1:
+            give_up_grant(s, qp)
     elif sender["state"] == PACED:
         _drop_paced(s, qp)
+        sender["state"] = IDLE
+    elif sender["state"] == HELD:
+        drop_held(s, qp)
         sender["state"] = IDLE
 
 
@@ -310,3 +334,35 @@ def serve_later(s, host):
     if end == core["first_posted"] or s.posted[end - 1] != host:
         s.posted[end] = host
         core["end_posted"] = end + 1
+
+
+@rare
+def hold_back(s, link, now):
+    """Holds the QPs that would be next in their class but may not pass their tenant's bucket."""
+    params = s.params[0]
+    wire = s.link[link]
+    open_classes = int64(wire["waiting"]) & ~int64(wire["paused"])
+    for cls in range(1, params["num_classes"]):
+        scheduler = s.nic[wire["src"] * params["num_classes"] + cls]
+        while (open_classes >> cls) & 1 == 1 and scheduler["num_ready"] > 0:
+            qp = int64(scheduler["first_qp"] + next_ready(s, scheduler))
+            if may_pass(s, qp, now):
+                break
+            _leave_ready(s, qp)
+            s.sender[qp]["state"] = HELD
+            append_held(s, qp)
+            give_up_grant(s, qp)
+            arm_bucket(s, bucket_of(s, qp), now)
+
+
+@rare
+def on_tenant_bucket(s, index):
+    """The first QP held gets a grant. Returns its host's link, to be served, or NONE."""
+    bucket = s.tenant_bucket[index]
+    qp = int64(bucket["head"])
+    if qp == NONE:
+        return NONE
+    bucket["head"] = s.held_next[qp]
+    bucket["granted"] = qp
+    _join_ready(s, qp)
+    return int64(s.host_link[s.qp[qp]["src"]])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from numpy import int64
 
+from roce_gym.sim.choice import choose_class
 from roce_gym.sim.feedback import see_hop
-from roce_gym.sim.jit import helper
+from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.pool import free_packet, new_packet
-from roce_gym.sim.port import append, await_free, choose_class, take, transmit
+from roce_gym.sim.port import append, await_free, take, transmit
 from roce_gym.sim.rng import next_mrg32k3a, uniform
+from roce_gym.sim.shaper import spend, withhold
 from roce_gym.sim.types import (
     CE,
     DATA,
@@ -35,8 +37,14 @@ def forward(s, link, p, now):
     out = int64(s.path[route * params["max_hops"] + hop])
     cls = int64(packet["cls"])
     port = link * params["num_classes"] + cls
-    switch = s.switch[s.link[link]["dst"] - params["num_hosts"]]
-    if not _admit(s.ingress[port], switch, packet["size"]):
+    number = s.link[link]["dst"] - params["num_hosts"]
+    pool = number
+    fits = True
+    if params["special"] == 1:
+        pool = _pool_of(s, number, cls)
+        fits = _fits_egress(s, s.switch[pool], out, cls, packet["size"])
+    switch = s.switch[pool]
+    if not (fits and _admit(s, s.ingress[port], switch, number, packet["size"])):
         s.ingress[port]["drops"] += 1
         free_packet(s, p)
         return NONE
@@ -44,6 +52,25 @@ def forward(s, link, p, now):
     append(s, out, cls, p, now)
     _pause_if_needed(s, s.ingress[port], switch, link, cls, now)
     return out
+
+
+@helper
+def _pool_of(s, number, cls):
+    """Index of the pool that a class uses at a switch."""
+    return number * s.params[0]["num_pools"] + s.class_pool[cls]
+
+
+@rare
+def _fits_egress(s, switch, out, cls, size):
+    """Whether a packet fits into its egress queue; those of lossless classes have no bound."""
+    if (s.params[0]["lossy"] >> cls) & 1 == 0:
+        return True
+    bound = s.egress[cls]
+    limit = bound["limit"]
+    if limit == NONE:
+        free = switch["pool"] - switch["shared"]
+        limit = int(bound["alpha"] * free) if free > 0 else 0
+    return s.queue[out * s.params[0]["num_classes"] + cls]["bytes"] + size <= limit
 
 
 @helper
@@ -61,7 +88,7 @@ def _shared_part(buffered, reserved):
 
 
 @helper
-def _admit(ingress, switch, size):
+def _admit(s, ingress, switch, number, size):
     """Takes a packet into the accounting; False if it has to be dropped."""
     buffered = int64(ingress["bytes"])
     used = _shared_part(buffered, ingress["reserved"])
@@ -72,10 +99,21 @@ def _admit(ingress, switch, size):
     if over:
         if size + ingress["headroom_used"] > ingress["headroom"]:
             return False
+        if s.params[0]["shared_headroom"] == 1 and not _take_headroom(s.xoff[number], size):
+            return False
         ingress["headroom_used"] += size
     else:
         ingress["bytes"] += size
         switch["shared"] += after - used
+    return True
+
+
+@rare
+def _take_headroom(xoff, size):
+    """Takes headroom that all ports and classes of a switch share, if there is any left."""
+    if size + xoff["used"] > xoff["size"]:
+        return False
+    xoff["used"] += size
     return True
 
 
@@ -91,11 +129,13 @@ def _pause_if_needed(s, ingress, switch, link, cls, now):
 
 
 @helper
-def _release(s, ingress, switch, size, link, cls, now):
+def _release(s, ingress, switch, number, size, link, cls, now):
     """A packet leaves: gives back headroom, then shared, then reserve; resumes if it may."""
     from_headroom = min(ingress["headroom_used"], size)
     used = _shared_part(int64(ingress["bytes"]), ingress["reserved"])
     ingress["headroom_used"] -= from_headroom
+    if from_headroom > 0 and s.params[0]["shared_headroom"] == 1:
+        s.xoff[number]["used"] -= from_headroom
     ingress["bytes"] -= size - from_headroom
     still_used = _shared_part(int64(ingress["bytes"]), ingress["reserved"])
     switch["shared"] -= used - still_used
@@ -152,10 +192,13 @@ def hear_pfc(s, link, p, now):
 @helper
 def next_from_switch(s, link, now):
     """Takes the packet an output sends next; NONE if it has none to send."""
+    params = s.params[0]
+    special = params["special"] == 1
+    if special:
+        withhold(s, link, now)
     cls = choose_class(s, link)
     if cls == NONE:
         return NONE
-    params = s.params[0]
     port = link * params["num_classes"] + cls
     queue = s.queue[port]
     sent_before = int64(queue["tx_packets"])
@@ -166,9 +209,14 @@ def next_from_switch(s, link, now):
         return p
     packet = s.packet[p]
     came_on = packet["stamp"]
-    switch = s.switch[s.link[link]["src"] - params["num_hosts"]]
+    number = s.link[link]["src"] - params["num_hosts"]
+    pool = number
+    if special:
+        pool = _pool_of(s, number, cls)
+        if (params["shaped"] >> cls) & 1 == 1:
+            spend(s.bucket[port], int64(packet["size"]), now)
     ingress = s.ingress[came_on * params["num_classes"] + cls]
-    _release(s, ingress, switch, packet["size"], came_on, cls, now)
+    _release(s, ingress, s.switch[pool], number, packet["size"], came_on, cls, now)
     left = int64(queue["bytes"])
     if left > queue["kmin"] and _marks(s, queue, left, port, sent_before):
         packet["flags"] |= CE

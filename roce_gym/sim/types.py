@@ -33,7 +33,7 @@ DATA, ACK, NACK, CNP, PAUSE, RESUME = _numbers(*range(6))
 CE, LAST, ECHO, TRACED = _numbers(1, 2, 4, 8)
 
 # QP states of the NIC's scheduler.
-IDLE, READY, PACED, FAILED = _numbers(*range(4))
+IDLE, READY, PACED, FAILED, HELD = _numbers(*range(5))
 
 # No congestion control; algorithms are numbered from 1 on, see cc/registry.py.
 (CC_NONE,) = _numbers(0)
@@ -131,6 +131,34 @@ INGRESS = np.dtype(
 )
 
 SWITCH = np.dtype([("shared", np.int64), ("pool", np.int64)], align=True)  # bytes
+
+# Headroom that all ports and classes of a switch share; bytes.
+XOFF = np.dtype([("used", np.int64), ("size", np.int64)], align=True)
+
+# Bound on the egress queues of a class.
+EGRESS = np.dtype(
+    [
+        ("alpha", np.float64),  # times the free bytes of the class's pool
+        ("limit", np.int64),  # bytes; NONE: by alpha
+    ],
+    align=True,
+)
+
+# DWRR at a (link, class).
+SHARE = np.dtype([("deficit", np.int32), ("quantum", np.int32)], align=True)  # bytes
+
+# Token bucket, kept as the time at which it will be full.
+BUCKET = np.dtype(
+    [
+        ("full_ps", np.int64),
+        ("rate_bps", np.int64),  # 0: no limit
+        ("burst_ps", np.int64),  # from empty to full
+        ("head", np.int32),  # NIC: QPs held back, FIFO
+        ("tail", np.int32),
+        ("granted", np.int64),  # NIC: the QP that may take the next tokens
+    ],
+    align=True,
+)
 
 # Sending side of a QP. All that a QP at line rate needs to send a packet and to take in its ACK is
 # in SENDER: in an all-to-all each of these comes from a far cache.
@@ -314,6 +342,15 @@ PARAMS = np.dtype(
         ("num_members", np.int64),
         ("max_hops", np.int64),
         ("strict", np.int64),  # bit c: class c is served by strict priority
+        ("dwrr", np.int64),  # 1: the others by deficit weighted round robin
+        ("special", np.int64),  # 1: several pools, lossy classes or shaped ones: look closer
+        ("num_pools", np.int64),  # of a switch's buffer
+        ("shared_headroom", np.int64),  # 1: headroom comes out of State.xoff
+        ("lossy", np.int64),  # bit c: class c is lossy: its egress queues may be bounded
+        ("shaped", np.int64),  # bit c: class c has token buckets at switch ports
+        ("tenants_shaped", np.int64),  # 1: tenants have token buckets at hosts
+        ("num_tenants", np.int64),
+        ("first_bucket", np.int64),  # slot of the first token bucket's event, see wheel.py
         ("mtu", np.int64),
         ("header", np.int64),
         ("ack", np.int64),
@@ -397,7 +434,16 @@ class State(NamedTuple):
     link_losses: Int64  # (num_links,)
     queue: Annotated[Array, QUEUE]  # (num_links * num_classes,), at the link's source
     ingress: Annotated[Array, INGRESS]  # (num_links * num_classes,), at the link's destination
-    switch: Annotated[Array, SWITCH]  # (num_switches,)
+    switch: Annotated[Array, SWITCH]  # (num_switches * num_pools,)
+    class_pool: Int64  # (num_classes,)
+    xoff: Annotated[Array, XOFF]  # (num_switches,)
+    egress: Annotated[Array, EGRESS]  # (num_classes,)
+    share: Annotated[Array, SHARE]  # (num_links * num_classes,) with DWRR, else empty
+    bucket: Annotated[Array, BUCKET]  # (num_links * num_classes,) if a class is shaped, else empty
+    tenant_bucket: Annotated[
+        Array, BUCKET
+    ]  # (num_hosts * num_tenants,) if a tenant is shaped, else empty
+    held_next: Int32  # (num_qps,) if a tenant is shaped: the QP held behind this one
     path: Int32  # (num_qps * 2 * max_hops,), links of data, then of ACKs
     # NIC
     qp: Annotated[Array, QP]  # (num_qps,)

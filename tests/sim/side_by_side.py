@@ -87,7 +87,10 @@ class SideBySide:
             "queue": (state.queue["bytes"].reshape(num_links, -1), queues),
             "ingress bytes": (ports["bytes"], [i.bytes for i in inputs]),
             "ingress headroom": (ports["headroom_used"], [i.headroom_used for i in inputs]),
-            "shared": (state.switch["shared"], [s.shared for s in naive.switches.values()]),
+            "shared": (
+                state.switch["shared"],
+                [shared for s in naive.switches.values() for shared in s.shared],
+            ),
             "failed": (self.failed, sum(q.failed for q in naive.qps)),
         }
         dcqcn = qp_records(state, DCQCN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,8 +31,23 @@ class Case:
     end_ps: int
 
 
-def make_case(number: int) -> Case:
-    """The tiny case of that number, always the same."""
+class Extra(Protocol):
+    """What a family of cases adds."""
+
+    def add(self, raw: dict[str, Any], network: Network) -> None:
+        """Changes the scenario in place."""
+
+    def settings(self, settings: Settings) -> Settings:
+        """Settings that use what was added."""
+
+
+def make_case(number: int, extra: Extra | None = None) -> Case:
+    """The tiny case of that number, always the same.
+
+    Args:
+        number: seed.
+        extra: adds to the scenario and its settings; see `queueing_cases.py`.
+    """
     r = random.Random(number)
     raw: dict[str, Any] = {
         "name": f"tiny {number}",
@@ -47,12 +62,16 @@ def make_case(number: int) -> Case:
     names = [c["name"] for c in raw["classes"]]
     raw["nic"] = _nic(r, names)
     raw["tenants"] = _tenants(r, _num_hosts(raw["topology"]), names)
+    network = build_network(validate_scenario(raw).topology)
+    if extra is not None:
+        extra.add(raw, network)
     scenario = validate_scenario(raw)
-    network = build_network(scenario.topology)
     raw["switch"]["buffer_bytes"] = _private_bytes(scenario, network) + r.choice(
         [3_000, 12_000, 40_000, 150_000, 1_000_000]
     )
     settings = [_settings(r, validate_scenario(raw))]
+    if extra is not None:
+        settings[0] = extra.settings(settings[0])
     for given in (*raw["classes"], *raw["tenants"]):
         given |= _given(settings[0], given["name"])
     scenario = validate_scenario(raw)
@@ -62,6 +81,8 @@ def make_case(number: int) -> Case:
     changes = sorted(r.randrange(1, 600 * US) for _ in range(r.choice([0, 0, 1, 3])))
     for _ in changes:
         settings.append(_changed(r, settings[-1], _settings(r, scenario)))
+        if extra is not None:
+            settings[-1] = extra.settings(settings[-1])
     return Case(
         scenario,
         network,
@@ -108,10 +129,13 @@ def _classes(r: random.Random) -> list[dict[str, Any]]:
             "xon_offset_bytes": r.choice([0, 500, 3_072]),
         }
         headroom = r.choice(["auto", "auto", "bytes", "delays"])
+        given: dict[str, Any] = {}
         if headroom == "bytes":
-            chosen["headroom_bytes"] = r.choice([0, 2_000, 30_000])
+            given["headroom_bytes"] = r.choice([0, 2_000, 30_000])
         elif headroom == "delays":
-            chosen["headroom_rate_delays"] = r.choice([0.5, 2.0, 3.3])
+            given["headroom_rate_delays"] = r.choice([0.5, 2.0, 3.3])
+        if chosen["lossless"]:
+            chosen |= given
         out.append(chosen)
     return out
 
@@ -251,7 +275,11 @@ def _given(settings: Settings, name: str) -> dict[str, Any]:
     """The settings of a class or tenant, as keys of a scenario."""
     if name in settings.classes:
         return settings.classes[name].model_dump()
-    return {"dcqcn": settings.tenants[name].model_dump()}
+    shaper = settings.shapers.get(name)
+    return {
+        "dcqcn": settings.tenants[name].model_dump(),
+        "shaper": shaper.model_dump() if shaper else None,
+    }
 
 
 def _changed(r: random.Random, old: Settings, new: Settings) -> Settings:
