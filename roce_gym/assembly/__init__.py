@@ -17,8 +17,16 @@ from roce_gym.assembly.endpoints import (
     make_schedulers,
     make_senders,
 )
-from roce_gym.assembly.events import is_far, make_core, num_members, num_slots, wheel_size
+from roce_gym.assembly.events import (
+    first_pfc_slot,
+    is_far,
+    make_core,
+    num_members,
+    num_slots,
+    wheel_size,
+)
 from roce_gym.assembly.jobs import make_jobs
+from roce_gym.assembly.pfc import make_pfc_ports, make_storms, make_watchdogs, pfc_params
 from roce_gym.assembly.pools import make_pools, most_posts
 from roce_gym.config import Scenario, class_order
 from roce_gym.sim import types as t
@@ -34,12 +42,13 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
     """The state at time 0, before settings are applied and jobs are started.
 
     Raises:
-        ConfigError: headroom and reserve do not fit into a switch's buffer.
+        ConfigError: headroom and reserve do not fit into a switch's buffer, or a fault is at a host
+            that does not exist.
     """
     order = class_order(scenario)
     internal = {scenario.classes[c].name: i + 1 for i, c in enumerate(order)}
     num_classes = len(order) + 1
-    slots = num_slots(network, plan)
+    slots = num_slots(scenario, network, plan)
     buckets, shift = wheel_size(scenario.nic, network)
     path, max_hops = make_paths(plan)
     jobs = make_jobs(plan)
@@ -65,6 +74,9 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
         queue=make_queues(network.num_links * num_classes),
         ingress=make_ingress(scenario, network, order),
         switch=np.zeros(network.num_switches, t.SWITCH),
+        pfc=make_pfc_ports(network.num_links * num_classes),
+        watchdog=make_watchdogs(scenario, network),
+        storm=make_storms(scenario, network, internal),
         path=path,
         qp=make_qps(scenario, network, plan, internal, jobs["endpoint"], jobs["qp_job"]),
         sender=make_senders(len(plan.qps)),
@@ -133,6 +145,8 @@ def _params(
         "mrg32k3a": scenario.simulator.mrg32k3a_state is not None,
         "far_memory": is_far(network),
         "clock_ps": scenario.simulator.clock_ps,
+        "first_pfc_slot": first_pfc_slot(network, plan),
+        **pfc_params(scenario.pfc),
     }
     for name, value in values.items():
         params[0][name] = value

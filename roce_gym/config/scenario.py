@@ -8,8 +8,10 @@ from pydantic import Field, ValidationError, model_validator
 
 from roce_gym.asics import ASICS
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass, with_default_alpha
+from roce_gym.config.faults import FaultsConfig
 from roce_gym.config.fields import MAX_PRIORITIES, Model, NonNegative
 from roce_gym.config.networks import Topology
+from roce_gym.config.pfc import PfcConfig
 from roce_gym.config.tenants import Tenant
 from roce_gym.errors import ConfigError
 from roce_gym.faults import explain
@@ -54,11 +56,13 @@ class Scenario(Model):
     topology: Topology
     switch: SwitchConfig = SwitchConfig()
     nic: NicConfig = NicConfig()
+    pfc: PfcConfig = PfcConfig()
     classes: Annotated[tuple[TrafficClass, ...], Field(min_length=1, max_length=MAX_PRIORITIES)] = (
         TrafficClass(),
     )
     preset: str = Field("connectx_default", description="settings not given by class or tenant")
     tenants: Annotated[tuple[Tenant, ...], Field(min_length=1)]
+    faults: FaultsConfig = FaultsConfig()
     control: ControlConfig = ControlConfig()
     simulator: SimulatorConfig = SimulatorConfig()
 
@@ -89,6 +93,13 @@ class Scenario(Model):
         for field, value in used:
             if value not in names:
                 raise ValueError(f"{field} = {value!r} is not a class; allowed: {sorted(names)}")
+        lossless = sorted(c.name for c in self.classes if c.lossless)
+        for i, storm in enumerate(self.faults.storms):
+            if storm.traffic_class not in lossless:
+                raise ValueError(
+                    f"faults.storms.{i}.traffic_class = {storm.traffic_class!r} is not a lossless "
+                    f"class, of which alone switches heed pauses; allowed: {lossless}"
+                )
         asic = self.switch.known
         for c in self.classes:
             if c.headroom_bytes == "sonic" and (asic is None or asic.has_tiles is None):

@@ -1,25 +1,25 @@
-"""Shared-buffer switch: admission, ECN marking at the head of the queue, PFC (rules, 4 and 5)."""
+"""Shared-buffer switch: admission, ECN marking, when to pause and resume (rules, 4 and 5)."""
 
 from __future__ import annotations
 
 from numpy import int64
 
-from roce_gym.sim.jit import helper
-from roce_gym.sim.pool import free_packet, new_packet
-from roce_gym.sim.port import append, await_free, choose_class, take, transmit
+from roce_gym.sim.jit import helper, rare
+from roce_gym.sim.pfc import is_kept_empty, send_pfc, tell_to_pause
+from roce_gym.sim.pool import free_packet
+from roce_gym.sim.port import append, choose_class, take
 from roce_gym.sim.rng import next_mrg32k3a, uniform
 from roce_gym.sim.types import (
     CE,
     DATA,
-    FOREVER,
     LOSSLESS,
     NONE,
-    PAUSE,
     RESUME,
     STREAM_ECN,
     TOLD_TO_PAUSE,
-    ZERO,
 )
+
+_MAX_INT32 = 2**31 - 1
 
 
 @helper
@@ -34,6 +34,9 @@ def forward(s, link, p, now):
     cls = int64(packet["cls"])
     port = link * params["num_classes"] + cls
     switch = s.switch[s.link[link]["dst"] - params["num_hosts"]]
+    if s.core[0]["dropping"] > 0 and is_kept_empty(s, link, out, cls):
+        free_packet(s, p)
+        return NONE
     if not _admit(s.ingress[port], switch, packet["size"]):
         s.ingress[port]["drops"] += 1
         free_packet(s, p)
@@ -71,10 +74,20 @@ def _admit(ingress, switch, size):
         if size + ingress["headroom_used"] > ingress["headroom"]:
             return False
         ingress["headroom_used"] += size
+        if ingress["headroom_used"] > ingress["peak_headroom"]:
+            ingress["peak_headroom"] = ingress["headroom_used"]
     else:
         ingress["bytes"] += size
         switch["shared"] += after - used
+        if ingress["bytes"] > ingress["peak_bytes"]:
+            _note_peak(ingress, switch)
     return True
+
+
+@rare
+def _note_peak(ingress, switch):
+    ingress["peak_bytes"] = ingress["bytes"]
+    ingress["peak_limit"] = min(ingress["reserved"] + _threshold(ingress, switch), _MAX_INT32)
 
 
 @helper
@@ -84,12 +97,11 @@ def _pause_if_needed(s, ingress, switch, link, cls, now):
     used = _shared_part(int64(ingress["bytes"]), ingress["reserved"])
     if ingress["headroom_used"] > 0 or used >= _threshold(ingress, switch):
         ingress["flags"] = LOSSLESS | TOLD_TO_PAUSE
-        ingress["pauses"] += 1
-        _send_pfc(s, link ^ 1, cls, PAUSE, now)
+        tell_to_pause(s, link, cls, now)
 
 
 @helper
-def _release(s, ingress, switch, size, link, cls, now):
+def release(s, ingress, switch, size, link, cls, now):
     """A packet leaves: gives back headroom, then shared, then reserve; resumes if it may."""
     from_headroom = min(ingress["headroom_used"], size)
     used = _shared_part(int64(ingress["bytes"]), ingress["reserved"])
@@ -102,49 +114,7 @@ def _release(s, ingress, switch, size, link, cls, now):
     if still_used == 0 or still_used + ingress["xon_offset"] <= _threshold(ingress, switch):
         ingress["flags"] = LOSSLESS
         ingress["resumes"] += 1
-        _send_pfc(s, link ^ 1, cls, RESUME, now)
-
-
-@helper
-def _send_pfc(s, link, cls, kind, now):
-    """Sends a pause or resume frame: at once if the link is idle, else as the next packet."""
-    p = new_packet(s, kind, NONE, cls, s.params[0]["pfc"], ZERO, ZERO)
-    append(s, link, ZERO, p, now)
-    wire = s.link[link]
-    if wire["free_ps"] > now or wire["done_pending"] == 1:
-        await_free(s, link)
-    else:
-        transmit(s, link, _take_pfc(s, link, now), now)
-
-
-@helper
-def _take_pfc(s, link, now):
-    p = take(s, link, ZERO, now)
-    if s.queue[link * s.params[0]["num_classes"]]["head"] == NONE:
-        s.link[link]["waiting"] &= ~1
-    return p
-
-
-@helper
-def hear_pfc(s, link, p, now):
-    """A PFC frame has arrived on a link. Returns the link to serve after a resume, else NONE."""
-    packet = s.packet[p]
-    out = link ^ 1
-    cls = int64(packet["cls"])
-    ingress = s.ingress[out * s.params[0]["num_classes"] + cls]
-    kind = packet["kind"]
-    free_packet(s, p)
-    wire = s.link[out]
-    if kind == PAUSE:
-        if ingress["paused_since_ps"] == FOREVER:
-            ingress["paused_since_ps"] = now
-        wire["paused"] |= 1 << cls
-        return NONE
-    if ingress["paused_since_ps"] != FOREVER:
-        ingress["paused_ps"] += now - ingress["paused_since_ps"]
-        ingress["paused_since_ps"] = FOREVER
-    wire["paused"] &= ~(1 << cls)
-    return out
+        send_pfc(s, link ^ 1, cls, RESUME, now)
 
 
 @helper
@@ -166,7 +136,7 @@ def next_from_switch(s, link, now):
     came_on = packet["stamp"]
     switch = s.switch[s.link[link]["src"] - params["num_hosts"]]
     ingress = s.ingress[came_on * params["num_classes"] + cls]
-    _release(s, ingress, switch, packet["size"], came_on, cls, now)
+    release(s, ingress, switch, packet["size"], came_on, cls, now)
     left = int64(queue["bytes"])
     if left > queue["kmin"] and _marks(s, queue, left, port, sent_before):
         packet["flags"] |= CE

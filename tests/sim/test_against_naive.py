@@ -22,6 +22,8 @@ CASES = range(60)
 SHORT_CASES = (2, 9, 12, 21, 25, 28, 29, 33, 36, 50, 53, 57)
 """Cases of at most some 1,500 events, for the slow ways to compare."""
 
+PFC_CASES = range(60)
+
 KINDS = ("ARRIVAL", "TX_DONE", "WAKE", "TIMER")
 
 
@@ -59,6 +61,13 @@ def test_agrees_where_wake_ups_are_beyond_the_wheel(number, monkeypatch):
     monkeypatch.setattr(assembly.events, "MIN_BUCKETS", 1024)
     both = SideBySide(make_case(number), counts_events=False)
     for time in checkpoints(both.case, 5):
+        assert both.advance(time) == [], time
+
+
+@pytest.mark.parametrize("number", PFC_CASES)
+def test_agrees_on_pauses_watchdogs_and_storms(number, long_wheel):
+    both = SideBySide(make_case(number, pfc=True))
+    for time in checkpoints(both.case, 15):
         assert both.advance(time) == [], time
 
 
