@@ -15,6 +15,7 @@ from roce_gym.config.pfc import PfcConfig
 from roce_gym.config.tenants import Tenant
 from roce_gym.errors import ConfigError
 from roce_gym.faults import explain
+from roce_gym.headroom import PAUSE_QUANTUM_BYTES
 
 RewardTerm = Literal["completion", "pfc", "interference"]
 
@@ -100,6 +101,7 @@ class Scenario(Model):
                     f"faults.storms.{i}.traffic_class = {storm.traffic_class!r} is not a lossless "
                     f"class, of which alone switches heed pauses; allowed: {lossless}"
                 )
+        self._require_time_for_pauses(len(lossless))
         asic = self.switch.known
         for c in self.classes:
             if c.headroom_bytes == "sonic" and (asic is None or asic.has_tiles is None):
@@ -109,6 +111,18 @@ class Scenario(Model):
                     f"is for, not switch.asic = {self.switch.asic!r}; allowed: {', '.join(known)}"
                 )
         return self
+
+    def _require_time_for_pauses(self, lossless: int) -> None:
+        """A link must be able to carry the refreshes of all classes and storms."""
+        sources = lossless + len(self.faults.storms)
+        frame = self.nic.pfc_bytes + self.nic.interframe_gap_bytes
+        least = sources * frame / PAUSE_QUANTUM_BYTES
+        if 0 < self.pfc.quanta * self.pfc.refresh_fraction < least:
+            raise ValueError(
+                f"pfc.quanta = {self.pfc.quanta} with refresh_fraction = "
+                f"{self.pfc.refresh_fraction} has more pause frames sent than a link can carry; "
+                f"allowed: quanta of 0, or quanta x refresh_fraction of at least {least:g}"
+            )
 
 
 def class_order(scenario: Scenario) -> tuple[int, ...]:

@@ -115,7 +115,7 @@ def _pfc(r: random.Random, raw: dict[str, Any]) -> dict[str, Any]:
             [c["name"] for c in raw["classes"]],
         ),
         "pfc": {
-            "quanta": r.choice([0, 30, 300, 3_000, 65_535]),
+            "quanta": r.choice([0, 100, 300, 3_000, 65_535]),
             "refresh_fraction": r.choice([0.1, 0.5, 0.5, 0.99]),
             "watchdog": {
                 "enabled": r.random() < 0.8,
