@@ -141,7 +141,8 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
 
     ## Episode End
     Truncated at the scenario's horizon. Terminated if the fabric fails: a queue pair has passed
-    its retry limit.
+    its retry limit, or ports wait for each other for ever (PFC deadlock) and no watchdog will
+    break the circle.
 
     ## Arguments
     * `scenario`: a packaged scenario's name, a YAML file's path, a mapping as such a file holds, or
@@ -273,7 +274,7 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         reward, entries = self._judge(interval, work)
         pfc = self._terms.pfc_frames_per_s(interval)
         self._score.add(work, interval.end_ps - interval.start_ps, pfc)
-        terminated = interval.failed_qps > 0
+        terminated = interval.failed_qps > 0 or self.fabric.is_deadlocked
         truncated = self._step >= self._num_steps
         self._is_over = terminated or truncated
         info = entries | self._score.entries(work) | self._measures(interval)

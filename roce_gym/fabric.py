@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from roce_gym.assembly import build_state
 from roce_gym.assembly.pools import link_free_list
 from roce_gym.config import Scenario, Settings, class_order
+from roce_gym.deadlock import find_deadlock
 from roce_gym.errors import SimulationError
 from roce_gym.presets import resolve_settings
 from roce_gym.sim import engine
@@ -109,6 +110,7 @@ class Fabric:
         columns = tuple(order.index(c) + 1 for c in range(len(order)))
         self._meter = Meter(len(order) + 1, columns)
         self._meter.reset(self._state)
+        self._deadlock: tuple[tuple[int, int, int], ...] = ()
         _call(engine.start, self._argument)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -170,7 +172,22 @@ class Fabric:
             if status == t.OK:
                 break
             self._mend(status)
-        return self._meter.close(self._state, np.concatenate(logged))
+        self._deadlock = self._find_deadlock()
+        return self._meter.close(self._state, np.concatenate(logged), self._deadlock)
+
+    @property
+    def is_deadlocked(self) -> bool:
+        """Whether ports wait for each other for ever, and no watchdog will see to it."""
+        dog = self.scenario.pfc.watchdog
+        return bool(self._deadlock) and (not dog.enabled or dog.action == "alert")
+
+    def _find_deadlock(self) -> tuple[tuple[int, int, int], ...]:
+        """Links, classes of the scenario, and since when they are paused."""
+        order, since = class_order(self.scenario), self._state.pfc["paused_since_ps"]
+        return tuple(
+            (link, order[cls - 1], int(since[link * (len(order) + 1) + cls]))
+            for link, cls in find_deadlock(self._state)
+        )
 
     def _hold(self, state: t.State) -> None:
         """Takes a copy of a state, with what kernels take: its table, or without JIT itself."""
@@ -224,6 +241,7 @@ class Fabric:
         ):
             raise SimulationError("restore: the snapshot is of another scenario or seed")
         self._hold(then)
+        self._deadlock = self._find_deadlock()
         self._tuner.assume(snapshot.settings)
         self.settings = snapshot.settings
         self._meter.reset(self._state)

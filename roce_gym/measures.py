@@ -12,9 +12,9 @@ from roce_gym.workload.plan import Plan
 
 
 class Measures:
-    """Keys: `time_us`, `pfc_frames_per_s` (a switch port), `failed_qps`; by class
+    """Keys: `time_us`, `pfc_frames_per_s` (a switch port), `failed_qps`, `deadlocked`; by class
     `queue_max_bytes/…` (any switch port), `marked_fraction/…`, `paused_fraction/…` (mean of ports),
-    `dropped_packets/…`; by tenant `goodput_gbps/…` (over NICs), `cnps_per_s/…`.
+    `dropped_packets/…` (by watchdogs, too); by tenant `goodput_gbps/…` (over NICs), `cnps_per_s/…`.
     """  # noqa: D205
 
     def __init__(self, scenario: Scenario, network: Network, plan: Plan) -> None:
@@ -34,7 +34,8 @@ class Measures:
             "queue_max_bytes": interval.queue_max_bytes[out].max(axis=0),
             "marked_fraction": interval.ecn_marked_packets[out].sum(axis=0) / sent,
             "paused_fraction": interval.paused_ps[into].mean(axis=0) / (seconds * PS_PER_S),
-            "dropped_packets": interval.dropped_packets[into].sum(axis=0),
+            "dropped_packets": interval.dropped_packets[into].sum(axis=0)
+            + interval.watchdog_dropped_packets[out].sum(axis=0),
         }
         count = len(self._tenants)
         delivered = np.bincount(self._qp_tenant, interval.delivered_bytes * self._is_on_nic, count)
@@ -47,6 +48,7 @@ class Measures:
             "time_us": interval.end_ps / PS_PER_US,
             "pfc_frames_per_s": float(frames),
             "failed_qps": float(interval.failed_qps),
+            "deadlocked": float(bool(interval.deadlock)),
             **_flat(by_class, self._classes),
             **_flat(by_tenant, self._tenants),
         }
@@ -54,7 +56,7 @@ class Measures:
     def at_start(self) -> dict[str, float]:
         """The same keys at time 0."""
         by_class = ("queue_max_bytes", "marked_fraction", "paused_fraction", "dropped_packets")
-        names = ["time_us", "pfc_frames_per_s", "failed_qps"]
+        names = ["time_us", "pfc_frames_per_s", "failed_qps", "deadlocked"]
         names += [f"{quantity}/{c}" for quantity in by_class for c in self._classes]
         names += [f"{q}/{t}" for q in ("goodput_gbps", "cnps_per_s") for t in self._tenants]
         return dict.fromkeys(names, 0.0)

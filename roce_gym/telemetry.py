@@ -40,6 +40,18 @@ class Interval:
         dropped_packets: shape (L, C), int64, refused by the switch at the receiving end.
         ingress_bytes: shape (L, C), int64, buffered by the receiving end, headroom included.
         headroom_bytes: shape (L, C), int64, thereof in headroom.
+        ingress_max_bytes: shape (L, C), int64, most that the receiving end buffered at once during
+            the interval, headroom not included.
+        ingress_max_limit_bytes: shape (L, C), int64, what it might have buffered then before it
+            took to headroom, reserve and threshold; 0 if nothing was ever buffered.
+        headroom_max_bytes: shape (L, C), int64, most in headroom during the interval.
+        first_pause_ps: shape (L, C), int64, when the receiving end sent its first pause frame of
+            all; -1: never.
+        watchdog_storms, watchdog_restored: shape (L, C), int64, storms that the sending end's
+            watchdog found and those that it found to be over.
+        watchdog_dropped_packets: shape (L, C), int64, dropped by that watchdog.
+        deadlock: (link, class, paused since when, ps) of ports whose sending ends wait for each
+            other for ever, in a circle; empty if there is none. See :mod:`roce_gym.deadlock`.
         lost_packets: shape (L,), int64, by gray failure.
         acked_bytes: shape (Q,), int64, acknowledged to the sender.
         delivered_bytes: shape (Q,), int64, arrived in order.
@@ -69,6 +81,14 @@ class Interval:
     dropped_packets: Ints
     ingress_bytes: Ints
     headroom_bytes: Ints
+    ingress_max_bytes: Ints
+    ingress_max_limit_bytes: Ints
+    headroom_max_bytes: Ints
+    first_pause_ps: Ints
+    watchdog_storms: Ints
+    watchdog_restored: Ints
+    watchdog_dropped_packets: Ints
+    deadlock: tuple[tuple[int, int, int], ...]
     lost_packets: Ints
     acked_bytes: Ints
     delivered_bytes: Ints
@@ -104,7 +124,7 @@ class Meter:
     def reset(self, state: t.State) -> None:
         """Starts an interval now."""
         self._before = self._read(state)
-        state.queue["max_bytes"] = state.queue["bytes"]
+        _clear_peaks(state)
 
     def _grid(self, records: NDArray[Any], field: str) -> Ints:
         grid = records[field].reshape(-1, self._num_classes)[:, self._columns]
@@ -113,7 +133,8 @@ class Meter:
     def _read(self, state: t.State) -> dict[str, Any]:
         now = int(state.core[0]["now_ps"])
         queue, ingress = state.queue, state.ingress
-        since = self._grid(ingress, "paused_since_ps")
+        pfc = state.pfc
+        since = self._grid(pfc, "paused_since_ps")
         held = self._grid(queue, "bytes") * (now - self._grid(queue, "changed_ps")) >> 10
         return {
             "now_ps": now,
@@ -123,8 +144,9 @@ class Meter:
             "area": self._grid(queue, "area") + held,
             "pause_frames": self._grid(ingress, "pauses"),
             "resume_frames": self._grid(ingress, "resumes"),
-            "paused_ps": self._grid(ingress, "paused_ps") + np.maximum(now - since, 0),
+            "paused_ps": self._grid(pfc, "paused_ps") + np.maximum(now - since, 0),
             "dropped_packets": self._grid(ingress, "drops"),
+            **self._watchdog(state),
             "lost_packets": state.link_losses.copy(),
             "acked_bytes": state.sender["snd_una"].copy(),
             "delivered_bytes": state.receiver["expected"].copy(),
@@ -133,13 +155,27 @@ class Meter:
             "events": int(state.core[0]["events"]),
         }
 
-    def close(self, state: t.State, completions: NDArray[Any]) -> Interval:
+    def _watchdog(self, state: t.State) -> dict[str, Ints]:
+        """Counters of watchdogs; zeros if there are none."""
+        names = {"storms": "storms", "restored": "restored", "dropped_packets": "dropped"}
+        if len(state.watchdog):
+            return {f"watchdog_{k}": self._grid(state.watchdog, v) for k, v in names.items()}
+        shape = self._grid(state.pfc, "paused_ps").shape
+        return {f"watchdog_{name}": np.zeros(shape, np.int64) for name in names}
+
+    def close(
+        self,
+        state: t.State,
+        completions: NDArray[Any],
+        deadlock: tuple[tuple[int, int, int], ...] = (),
+    ) -> Interval:
         """Ends the interval, starts the next one."""
         before, after = self._before, self._read(state)
         difference = {name: after[name] - before[name] for name in after if name != "now_ps"}
         length = max(1, after["now_ps"] - before["now_ps"])
         area = difference.pop("area")
         begun = state.job["begun_ps"]
+        first_pause = self._grid(state.pfc, "first_pause_ps")
         interval = Interval(
             start_ps=before["now_ps"],
             end_ps=after["now_ps"],
@@ -149,6 +185,11 @@ class Meter:
             ingress_bytes=self._grid(state.ingress, "bytes")
             + self._grid(state.ingress, "headroom_used"),
             headroom_bytes=self._grid(state.ingress, "headroom_used"),
+            ingress_max_bytes=self._grid(state.ingress, "peak_bytes"),
+            ingress_max_limit_bytes=self._grid(state.ingress, "peak_limit"),
+            headroom_max_bytes=self._grid(state.ingress, "peak_headroom"),
+            first_pause_ps=np.where(first_pause == t.FOREVER, -1, first_pause),
+            deadlock=deadlock,
             outstanding_bytes=state.qp["posted"] - state.sender["snd_una"],
             rate_bps=state.sender["rate_bps"].copy(),
             alpha=_alpha(state),
@@ -159,5 +200,12 @@ class Meter:
             **difference,
         )
         self._before = after
-        state.queue["max_bytes"] = state.queue["bytes"]
+        _clear_peaks(state)
         return interval
+
+
+def _clear_peaks(state: t.State) -> None:
+    """Peaks of the next interval begin with what is there now."""
+    state.queue["max_bytes"] = state.queue["bytes"]
+    state.ingress["peak_bytes"] = state.ingress["bytes"]
+    state.ingress["peak_headroom"] = state.ingress["headroom_used"]

@@ -79,8 +79,12 @@ class Link:
         self.arrivals = 0
         self.queues: list[deque[Packet]] = [deque() for _ in range(n)]
         self.departed = [0] * n
-        self.paused = [False] * n
-        self.paused_since = [0] * n
+        self.paused = [False] * n  # does not start packets of the class
+        self.told = [False] * n  # what the far end said last, unless it has expired
+        self.paused_since = [0] * n  # PAUSE since, or last counted
+        self.told_since = [0] * n
+        self.expires = [0] * n
+        self.hold_timer = [False] * n
         self.last_round_robin = 0
         self.deficit = [0] * n
         self.withheld = [False] * n  # lacks tokens
@@ -103,6 +107,19 @@ class Input:
     bytes: int = 0
     headroom_used: int = 0
     told_to_pause: bool = False
+    last_pause: int = 0
+    refresh_timer: bool = False
+
+
+@dataclass(eq=False)
+class Watchdog:
+    """Looks at one output queue of a switch (5)."""
+
+    stalled: int = 0
+    quiet: int = 0
+    heard: bool = False
+    storming: bool = False
+    timer: bool = False
 
 
 @dataclass(eq=False)
@@ -521,6 +538,8 @@ class NaiveSimulator:
         pauses, resumes, drops: [link][class], at the receiving end.
         paused_ps: [link][class], time its sending end was paused.
         lost: [link], packets lost on it.
+        first_pause: [link][class], when its receiving end sent the first PAUSE; -1: never.
+        storms, restored, watchdog_drops: [link][class], at the sending end.
         qps: with `snd_una`, `snd_nxt`, `expected`, `rate_bps`, `target_bps`, `alpha`, `cnps`,
             `failed`.
     """
@@ -564,7 +583,16 @@ class NaiveSimulator:
         self.tx_packets, self.tx_bytes, self.ecn_marks = counter(), counter(), counter()
         self.max_queue_bytes, self.paused_ps = counter(), counter()
         self.pauses, self.resumes, self.drops = counter(), counter(), counter()
+        self.storms, self.restored, self.watchdog_drops = counter(), counter(), counter()
+        self.first_pause = [[-1] * num_classes for _ in range(num_links)]
         self.lost = [0] * num_links
+        self.pfc = scenario.pfc
+        self.watchdogs = {
+            (i, c): Watchdog()
+            for i in network.from_switch.tolist()
+            for c in range(1, num_classes + 1)
+            if scenario.pfc.watchdog.enabled
+        }
 
         self.links = [Link(network, i, num_classes) for i in range(num_links)]
         self.hosts = [
@@ -620,6 +648,8 @@ class NaiveSimulator:
         ]
         for job in self.jobs:
             job.begin()
+        for i, storm in enumerate(scenario.faults.storms):
+            self._set_pfc_timer("STORM", i, us_to_ps(storm.start_us))
 
     def run(self, until_ps: int) -> None:
         """Handles all events up to and including `until_ps`."""
@@ -636,8 +666,8 @@ class NaiveSimulator:
         for qp in self.qps:
             qp.cc.advance(until_ps, inclusive=True)
         for link in self.links:
-            for c, paused in enumerate(link.paused):
-                if paused:
+            for c in range(1, len(link.told)):
+                if link.told[c]:
                     self._count_pause(link, c, until_ps)
 
     def set_settings(self, settings: Settings) -> None:
@@ -694,12 +724,20 @@ class NaiveSimulator:
         elif ident < num_qps + num_members + len(self.jobs):
             self.jobs[ident - num_qps - num_members].on_timer(t)
         else:
-            self._on_bucket(ident - num_qps - num_members - len(self.jobs), t)
+            ident -= num_qps + num_members + len(self.jobs)
+            of_pfc = self._num_pfc_timers()
+            if ident < of_pfc:
+                self._on_pfc_timer(ident, t)
+            else:
+                self._on_bucket(ident - of_pfc, t)
+
+    def _num_pfc_timers(self) -> int:
+        return sum(count for _, count in self._pfc_timers())
 
     def _bucket_timer(self, bucket: Bucket, ident: int, t: int) -> None:
         if not bucket.pending:
             bucket.pending = True
-            first = len(self.qps) + len(self.members) + len(self.jobs)
+            first = len(self.qps) + len(self.members) + len(self.jobs) + self._num_pfc_timers()
             self._schedule(t, TIMER, first + ident)
 
     def _on_bucket(self, ident: int, t: int) -> None:
@@ -867,6 +905,10 @@ class NaiveSimulator:
     def _forward(self, link: Link, packet: Packet, t: int) -> None:
         switch, slot = self.switches[link.dst], self.inputs[link.id, packet.cls]
         c, s, index = packet.cls, packet.size, self.scenario_index[packet.cls]
+        for port in (packet.path[packet.hop + 1], link.id ^ 1):
+            if self.pfc.watchdog.action == "drop" and self._is_storming(port, c):
+                self.watchdog_drops[port][index] += 1
+                return
         m, u = self._threshold(switch, slot), self._used(slot)
         beyond = slot.bytes + s - self._buffer(c).reserved_bytes
         over = beyond > 0 and (beyond > m or beyond - u > self._free(switch, c))
@@ -929,6 +971,15 @@ class NaiveSimulator:
     def _leave(self, output: Link, packet: Packet, t: int) -> None:
         """A packet starts transmission at a switch; it is no longer in its queue."""
         c = packet.cls
+        self._give_back(output, packet, t)
+        n = output.departed[c]
+        output.departed[c] += 1
+        if self._is_marked(output, c, n):
+            packet.ce = True
+            self.ecn_marks[output.id][self.scenario_index[c]] += 1
+
+    def _give_back(self, output: Link, packet: Packet, t: int) -> None:
+        c = packet.cls
         switch, slot = self.switches[output.src], self.inputs[packet.path[packet.hop - 1], c]
         used_before = self._used(slot)
         from_headroom = min(slot.headroom_used, packet.size)
@@ -936,11 +987,6 @@ class NaiveSimulator:
         slot.bytes -= packet.size - from_headroom
         switch.shared[self._pool_of(c)] -= used_before - self._used(slot)
         self._check_resume(switch, slot, t)
-        n = output.departed[c]
-        output.departed[c] += 1
-        if self._is_marked(output, c, n):
-            packet.ce = True
-            self.ecn_marks[output.id][self.scenario_index[c]] += 1
 
     def _is_marked(self, output: Link, c: int, n: int) -> bool:
         ecn = self.settings.classes[self.classes[c].name].ecn
@@ -965,8 +1011,12 @@ class NaiveSimulator:
             return
         if slot.headroom_used > 0 or self._used(slot) >= self._threshold(switch, slot):
             slot.told_to_pause = True
-            self.pauses[slot.link][self.scenario_index[slot.cls]] += 1
-            self._send_pfc("PAUSE", slot, t)
+            slot.last_pause = t
+            if self.pfc.quanta and not slot.refresh_timer:
+                slot.refresh_timer = True
+                after = self._refresh_after(self.links[slot.link])
+                self._set_pfc_timer("REFRESH", self._port(slot.link, slot.cls), t + after)
+            self._send_pfc("PAUSE", slot.link, slot.cls, t)
 
     def _check_resume(self, switch: Switch, slot: Input, t: int) -> None:
         if not slot.told_to_pause or slot.headroom_used > 0:
@@ -974,26 +1024,161 @@ class NaiveSimulator:
         used, offset = self._used(slot), self.classes[slot.cls].xon_offset_bytes
         if used == 0 or used + offset <= self._threshold(switch, slot):
             slot.told_to_pause = False
-            self.resumes[slot.link][self.scenario_index[slot.cls]] += 1
-            self._send_pfc("RESUME", slot, t)
+            self._send_pfc("RESUME", slot.link, slot.cls, t)
 
-    def _send_pfc(self, kind: str, slot: Input, t: int) -> None:
-        back = self.links[slot.link ^ 1]
-        back.queues[0].append(Packet(kind, 0, self.nic.pfc_bytes, paused_class=slot.cls))
-        self._serve(back, t)
+    def _send_pfc(self, kind: str, link: int, c: int, t: int) -> None:
+        """The destination of a link sends a frame to its source."""
+        index = self.scenario_index[c]
+        (self.pauses if kind == "PAUSE" else self.resumes)[link][index] += 1
+        if kind == "PAUSE" and self.first_pause[link][index] < 0:
+            self.first_pause[link][index] = t
+        back = self.links[link ^ 1]
+        back.queues[0].append(Packet(kind, 0, self.nic.pfc_bytes, paused_class=c))
+        if back.free <= t and not back.tx_done_pending:
+            self._transmit(back, back.queues[0].popleft(), t)
+        else:
+            self._make_tx_done_pending(back)
 
     def _on_pfc(self, link: Link, packet: Packet, t: int) -> None:
         sender, c = self.links[link.id ^ 1], packet.paused_class
-        if packet.kind == "PAUSE":
-            sender.paused[c], sender.paused_since[c] = True, t
-        else:
+        if packet.kind == "RESUME":
+            self._end_pause(sender, c, t)
+            return
+        if not sender.told[c]:
+            sender.told[c], sender.paused_since[c], sender.told_since[c] = True, t, t
+        forwards = self.pfc.watchdog.action == "forward" and self._is_storming(sender.id, c)
+        sender.paused[c] = not forwards
+        if self.pfc.quanta:
+            sender.expires[c] = t + self._hold(sender)
+            if not sender.hold_timer[c]:
+                sender.hold_timer[c] = True
+                self._set_pfc_timer("HOLD", self._port(sender.id, c), sender.expires[c])
+        dog = self.watchdogs.get((sender.id, c))
+        if dog is not None:
+            dog.heard = True
+            if not dog.timer:
+                dog.timer = True
+                poll = us_to_ps(self.pfc.watchdog.poll_us)
+                self._set_pfc_timer("POLL", self._port(sender.id, c), t - t % poll + poll)
+
+    def _end_pause(self, sender: Link, c: int, t: int) -> None:
+        if sender.told[c]:
             self._count_pause(sender, c, t)
-            sender.paused[c] = False
-            self._serve(sender, t)
+        sender.told[c] = sender.paused[c] = False
+        self._serve(sender, t)
 
     def _count_pause(self, link: Link, c: int, t: int) -> None:
         self.paused_ps[link.id][self.scenario_index[c]] += t - link.paused_since[c]
         link.paused_since[c] = t
+
+    # ----------------------------------------------------------------------- timers of PFC (5)
+
+    def _port(self, link: int, c: int) -> int:
+        return link * len(self.classes) + c
+
+    def _hold(self, link: Link) -> int:
+        return link.serialisation(64 * self.pfc.quanta)
+
+    def _refresh_after(self, link: Link) -> int:
+        return int(self._hold(link) * self.pfc.refresh_fraction)
+
+    def _is_storming(self, link: int, c: int) -> bool:
+        return (link, c) in self.watchdogs and self.watchdogs[link, c].storming
+
+    def _pfc_timers(self) -> list[tuple[str, int]]:
+        """Kinds of timers in order, and how many there are of each."""
+        ports = len(self.links) * len(self.classes)
+        kinds = [("HOLD", ports), ("REFRESH", ports)] if self.pfc.quanta else []
+        kinds += [("POLL", ports)] if self.watchdogs else []
+        return [*kinds, ("STORM", len(self.scenario.faults.storms))]
+
+    def _set_pfc_timer(self, kind: str, ident: int, t: int) -> None:
+        number = len(self.qps) + len(self.members) + len(self.jobs)
+        for name, count in self._pfc_timers():
+            if name == kind:
+                self._schedule(t, TIMER, number + ident)
+                return
+            number += count
+
+    def _on_pfc_timer(self, ident: int, t: int) -> None:
+        for name, count in self._pfc_timers():
+            if ident < count:
+                if name == "STORM":
+                    self._on_storm(ident, t)
+                else:
+                    link, c = divmod(ident, len(self.classes))
+                    {"HOLD": self._on_hold, "REFRESH": self._on_refresh, "POLL": self._on_poll}[
+                        name
+                    ](self.links[link], c, t)
+                return
+            ident -= count
+
+    def _on_hold(self, link: Link, c: int, t: int) -> None:
+        link.hold_timer[c] = False
+        if link.told[c] and link.expires[c] > t:
+            link.hold_timer[c] = True
+            self._set_pfc_timer("HOLD", self._port(link.id, c), link.expires[c])
+        elif link.told[c]:
+            self._end_pause(link, c, t)
+
+    def _on_refresh(self, link: Link, c: int, t: int) -> None:
+        slot = self.inputs[link.id, c]
+        slot.refresh_timer = False
+        if not slot.told_to_pause:
+            return
+        due = slot.last_pause + self._refresh_after(link)
+        if due <= t:
+            slot.last_pause, due = t, t + self._refresh_after(link)
+            self._send_pfc("PAUSE", link.id, c, t)
+        slot.refresh_timer = True
+        self._set_pfc_timer("REFRESH", self._port(link.id, c), due)
+
+    def _on_storm(self, ident: int, t: int) -> None:
+        storm = self.scenario.faults.storms[ident]
+        link = self.links[self.hosts[storm.host].link.id ^ 1]
+        c = self.internal_class[storm.traffic_class]
+        stop = None if storm.stop_us is None else us_to_ps(storm.stop_us)
+        if stop is not None and t >= stop:
+            if not self.pfc.quanta:
+                self._send_pfc("RESUME", link.id, c, t)
+            return
+        self._send_pfc("PAUSE", link.id, c, t)
+        times = [] if stop is None else [stop]
+        times += [t + self._refresh_after(link)] if self.pfc.quanta else []
+        if times:
+            self._set_pfc_timer("STORM", ident, min(times))
+
+    def _on_poll(self, link: Link, c: int, t: int) -> None:
+        config, dog = self.pfc.watchdog, self.watchdogs[link.id, c]
+        poll, index = us_to_ps(config.poll_us), self.scenario_index[c]
+        if dog.storming:
+            dog.quiet = 0 if link.told[c] or dog.heard else dog.quiet + poll
+            if dog.quiet >= us_to_ps(config.restoration_us):
+                dog.storming = False
+                self.restored[link.id][index] += 1
+        else:
+            is_stalled = link.told[c] and link.told_since[c] <= t - poll and bool(link.queues[c])
+            dog.stalled = dog.stalled + poll if is_stalled else 0
+            if dog.stalled >= us_to_ps(config.detection_us):
+                dog.storming, dog.stalled, dog.quiet = True, 0, 0
+                self.storms[link.id][index] += 1
+                self._act(link, c, t)
+        dog.heard = False
+        dog.timer = link.told[c] or dog.storming
+        if dog.timer:
+            self._set_pfc_timer("POLL", self._port(link.id, c), t + poll)
+
+    def _act(self, link: Link, c: int, t: int) -> None:
+        """The watchdog does something about a queue in a storm."""
+        if self.pfc.watchdog.action == "drop":
+            doomed = list(link.queues[c])
+            link.queues[c].clear()
+            for packet in doomed:
+                self.watchdog_drops[link.id][self.scenario_index[c]] += 1
+                self._give_back(link, packet, t)
+        elif self.pfc.watchdog.action == "forward":
+            link.paused[c] = False
+            self._serve(link, t)
 
     # ----------------------------------------------------------------------- sending NIC (6)
 

@@ -110,6 +110,29 @@ def test_the_good_scenario_is_good(tmp_path, capsys):
         ({"tenants": None}, ["tenants", "a list", "None"]),
         ({"preset": "fast"}, ["preset", "'fast'", "connectx_default, dcqcn_paper"]),
         ({"control": {"reward_weights": {"speed": 1}}}, ["reward_weights.speed", "completion"]),
+        ({"pfc": {"quanta": 65_536}}, ["pfc.quanta", "65536", "65535"]),
+        ({"pfc": {"quanta": 2}}, ["pfc.quanta = 2", "refresh_fraction = 0.5", "at least 1.3125"]),
+        ({"pfc": {"refresh_fraction": 1}}, ["pfc.refresh_fraction", "1", "less than 1"]),
+        (
+            {"pfc": {"watchdog": {"poll_us": 300, "detection_us": 200}}},
+            ["pfc.watchdog", "detection_us = 200", "at least poll_us"],
+        ),
+        (
+            {"pfc": {"watchdog": {"action": "reboot"}}},
+            ["pfc.watchdog.action", "'reboot'", "'drop', 'forward' or 'alert'"],
+        ),
+        (
+            {"faults": {"storms": [{"host": 9, "traffic_class": "roce"}]}},
+            ["faults.storms.0.host", "node 9 does not exist", "0 … 3"],
+        ),
+        (
+            {"faults": {"storms": [{"host": 0, "traffic_class": "gold"}]}},
+            ["faults.storms.0.traffic_class", "'gold'", "lossless", "['roce']"],
+        ),
+        (
+            {"faults": {"storms": [{"host": 0, "traffic_class": "roce", "stop_us": 0}]}},
+            ["faults.storms.0", "stop_us = 0", "greater than start_us = 0"],
+        ),
         ({"nic__mtu_bytes": {"uniform": [5]}, "nic": {}}, ["nic.mtu_bytes.uniform", "[5]"]),
     ],
 )

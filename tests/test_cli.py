@@ -51,6 +51,10 @@ FABRIC_KEYS = CLASS_KEYS | {
     "failed_queue_pairs",
     "events",
     "classes",
+    "first_pause",
+    "ports",
+    "watchdog",
+    "deadlock",
 }
 RUN_KEYS = {
     "scenario",
@@ -60,6 +64,7 @@ RUN_KEYS = {
     "changes",
     "duration_us",
     "horizon_us",
+    "status",
     "interrupted",
     "wall_time_s",
     "tenants",
@@ -220,7 +225,9 @@ def test_run__json_and_text_agree(command, name):
     assert set(found) == RUN_KEYS
     assert set(found["fabric"]) == FABRIC_KEYS
     assert all(set(c) == CLASS_KEYS for c in found["fabric"]["classes"].values())
-    assert found["duration_us"] == 3100 and not found["interrupted"]
+    ended = "deadlock" if found["fabric"]["deadlock"] else "completed"
+    assert found["status"] == ended and not found["interrupted"]
+    assert (found["duration_us"] == 3100) == (ended == "completed")
     for tenant, numbers in found["tenants"].items():
         assert set(numbers) == TENANT_KEYS
         assert all(set(job) == JOB_KEYS for job in numbers["jobs"])
@@ -319,7 +326,8 @@ def test_run__drops_are_placed(command, flows):
     assert fabric["dropped_packets"] == sum(place["packets"] for place in fabric["drops"]) > 0
     ports = {place["port"] for place in fabric["drops"]}
     assert ports <= {"host 0 -> switch 4", "host 1 -> switch 4"}
-    assert "host 0 -> switch 4 (roce)" in command("run", flows, "--preset", "pfc_only")
+    assert {place["cause"] for place in fabric["drops"]} == {"buffer full"}
+    assert "host 0 -> switch 4 (roce): buffer full" in command("run", flows, "--preset", "pfc_only")
 
 
 # --------------------------------------------------------------------------- trace

@@ -16,6 +16,7 @@ from roce_gym.config import (
     Flow,
     FlowList,
     NicConfig,
+    PfcConfig,
     Scenario,
     SimulatorConfig,
     SwitchConfig,
@@ -100,6 +101,7 @@ def build_case(reference: Reference, variant: str) -> Case:
             alpha_scales_with_rate=True,
         ),
         nic=_nic(parameters),
+        pfc=PfcConfig(quanta=0),  # there, a pause holds until it is resumed
         classes=(
             TrafficClass(
                 priority=reference.flows[0].priority,

@@ -18,12 +18,14 @@ from roce_gym.assembly.endpoints import (
 )
 from roce_gym.assembly.events import (
     first_bucket_slot,
+    first_pfc_slot,
     make_core,
     num_members,
     what_is_far,
     wheel_size,
 )
 from roce_gym.assembly.jobs import make_jobs
+from roce_gym.assembly.pfc import make_pfc_ports, make_storms, make_watchdogs, pfc_params
 from roce_gym.assembly.pools import make_pools, most_posts
 from roce_gym.assembly.queueing import (
     class_pools,
@@ -50,12 +52,13 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
     """The state at time 0, before settings are applied and jobs are started.
 
     Raises:
-        ConfigError: headroom and reserve do not fit into a switch's buffer.
+        ConfigError: headroom and reserve do not fit into a switch's buffer, or a fault is at a host
+            that does not exist.
     """
     order = class_order(scenario)
     internal = {scenario.classes[c].name: i + 1 for i, c in enumerate(order)}
     num_classes = len(order) + 1
-    first_bucket = first_bucket_slot(network, plan)
+    first_bucket = first_bucket_slot(scenario, network, plan)
     bucket = make_buckets(scenario, network)
     tenant_bucket = make_tenant_buckets(scenario, network)
     slots = first_bucket + len(tenant_bucket) + len(bucket)
@@ -97,6 +100,9 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
         bucket=bucket,
         tenant_bucket=tenant_bucket,
         held_next=np.zeros(len(plan.qps) if len(tenant_bucket) else 0, np.int32),
+        pfc=make_pfc_ports(network.num_links * num_classes),
+        watchdog=make_watchdogs(scenario, network),
+        storm=make_storms(scenario, network, internal),
         path=path,
         qp=qp,
         sender=sender,
@@ -163,6 +169,8 @@ def _params(
         "far": what_is_far(network, plan),
         "clock_ps": scenario.simulator.clock_ps,
         **sender_params(scenario),
+        "first_pfc_slot": first_pfc_slot(network, plan),
+        **pfc_params(scenario.pfc),
     }
     for name, value in values.items():
         params[0][name] = value

@@ -97,7 +97,6 @@ def make_ingress(scenario: Scenario, network: Network, order: tuple[int, ...]) -
     """
     ingress = np.zeros((network.num_links, len(order) + 1), t.INGRESS)
     ingress["static_threshold"] = t.NONE
-    ingress["paused_since_ps"] = t.FOREVER
     at_switch = network.link_dst >= network.num_hosts
     headroom = np.zeros(ingress.shape, np.int64)
     for i, c in enumerate(order):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roce_gym.config import NicConfig
+from roce_gym.config import NicConfig, Scenario
 from roce_gym.sim import types as t
 from roce_gym.topology.graph import Network
 from roce_gym.units import PS_PER_S, ps_per_kib
@@ -30,10 +30,17 @@ def num_members(plan: Plan) -> int:
     return sum(len(job.hosts) for job in plan.jobs if job.kind in kinds)
 
 
-def first_bucket_slot(network: Network, plan: Plan) -> int:
-    """Events that can exist at once, without those of token buckets; see `sim/wheel.py`."""
+def first_pfc_slot(network: Network, plan: Plan) -> int:
+    """Slots of all events but PFC's timers, which come last; see `sim/wheel.py`."""
     timers = len(plan.qps) + num_members(plan) + len(plan.jobs)
     return 2 * network.num_links + network.num_hosts + timers
+
+
+def first_bucket_slot(scenario: Scenario, network: Network, plan: Plan) -> int:
+    """Events that can exist at once, without those of token buckets; see `sim/wheel.py`."""
+    ports = network.num_links * (len(scenario.classes) + 1)
+    for_each_port = (2 if scenario.pfc.quanta else 0) + scenario.pfc.watchdog.enabled
+    return first_pfc_slot(network, plan) + for_each_port * ports + len(scenario.faults.storms)
 
 
 def what_is_far(network: Network, plan: Plan) -> np.int64:

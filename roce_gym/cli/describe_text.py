@@ -33,6 +33,7 @@ def describe_in_text(case: Case, found: dict[str, Any]) -> str:
         "topology\n" + facts(_topology_rows(case, found["network"])),
         "traffic classes\n" + _class_table(case, found["buffer"]),
         "switch buffer\n" + facts(_buffer_rows(found["buffer"])),
+        "PFC\n" + facts(_pfc_rows(case)),
         "NIC\n" + facts(_nic_rows(case.base.nic)),
         "tenants\n" + facts(_tenant_rows(case, found["tenants"])),
         "DCQCN\n" + _sender_table(case),
@@ -125,6 +126,25 @@ def _buffer_rows(buffer: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _asic(name: Any) -> str:
     return f"{name}: {describe_asic(ASICS[name])}"
+
+
+def _pfc_rows(case: Case) -> list[tuple[str, str]]:
+    pfc, dog = case.base.pfc, case.base.pfc.watchdog
+    pause = "holds until resumed"
+    if pfc.quanta:
+        hold_us = pfc.quanta * 512 / case.network.host_rate_bps * 1e6
+        pause = f"{number(pfc.quanta)} quanta, {short(hold_us)} us at host rate, sent again after "
+        pause += percent(pfc.refresh_fraction, 0)
+    watchdog = (
+        f"{dog.action}, after {short(dog.detection_us)} us, until {short(dog.restoration_us)} us "
+        f"without pauses; looks every {short(dog.poll_us)} us"
+    )
+    rows = [("pause", pause), ("watchdog", watchdog if dog.enabled else "off")]
+    for storm in case.base.faults.storms:
+        end = "for ever" if storm.stop_us is None else f"to {short(storm.stop_us)} us"
+        text = f"host {storm.host} pauses class {storm.traffic_class} from "
+        rows.append(("storm", f"{text}{short(storm.start_us)} us {end}"))
+    return rows
 
 
 def _nic_rows(nic: NicConfig) -> list[tuple[str, str]]:

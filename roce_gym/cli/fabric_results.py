@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roce_gym.cli.pfc_results import drops_by_cause, facing, leading, pfc_results
 from roce_gym.cli.tally import Tally
 from roce_gym.config import Scenario, Settings
 from roce_gym.topology.graph import Network
@@ -28,24 +29,24 @@ def fabric_results(
     by_port = frames.sum(axis=1)
     worst = int(by_port.argmax())
     paused = sums["paused_ps"][into] / tally.duration_ps
-    dropped = _places(sums["dropped_packets"], network, names)
-    lost = _places(sums["lost_packets"][:, None], network, [None])
+    dropped, drops = drops_by_cause(tally, scenario, network)
     return {
         "pause_frames": int(frames.sum()),
         "pause_frames_per_s": float(frames.sum() / seconds),
         "pause_frames_per_s_and_port": float(frames[into].sum() / seconds / len(into)),
-        "pause_frames_worst_port": _facing(network, worst) if by_port[worst] else None,
+        "pause_frames_worst_port": facing(network, worst) if by_port[worst] else None,
         "pause_frames_of_worst_port": int(by_port[worst]),
         "paused_share_mean": float(paused.mean()),
         "paused_share_max": float(paused.max()),
         "ecn_marked_share": _share(sums["ecn_marked_packets"][out], sums["tx_packets"][out]),
-        "dropped_packets": int(sums["dropped_packets"].sum()),
-        "drops": dropped,
+        "dropped_packets": int(dropped.sum()),
+        "drops": drops,
         "lost_packets": int(sums["lost_packets"].sum()),
-        "losses": [{k: v for k, v in place.items() if k != "class"} for place in lost],
+        "losses": _losses(sums["lost_packets"], network),
         **_queue_results(tally, scenario, settings, network, out),
         "failed_queue_pairs": 0 if tally.last is None else tally.last.failed_qps,
         "events": tally.events,
+        **pfc_results(tally, scenario, network),
         "classes": {
             name: {
                 "pause_frames": int(frames[:, i].sum()),
@@ -54,7 +55,7 @@ def fabric_results(
                 "ecn_marked_share": _share(
                     sums["ecn_marked_packets"][out, i], sums["tx_packets"][out, i]
                 ),
-                "dropped_packets": int(sums["dropped_packets"][:, i].sum()),
+                "dropped_packets": int(dropped[i]),
                 "queue_max_bytes": int(tally.queue_max_bytes[out, i].max()),
             }
             for i, name in enumerate(names)
@@ -75,7 +76,7 @@ def _queue_results(
     highest, buffer = int(queues[row, column]), scenario.switch.buffer_bytes
     return {
         "queue_max_bytes": highest,
-        "queue_max_port": _leading(network, link) if highest else None,
+        "queue_max_port": leading(network, link) if highest else None,
         "queue_max_class": chosen.name if highest else None,
         "queue_max_kmin_bytes": int(ecn.kmin_bytes * scale) if highest and ecn.enabled else None,
         "queue_max_kmax_bytes": int(ecn.kmax_bytes * scale) if highest and ecn.enabled else None,
@@ -84,30 +85,10 @@ def _queue_results(
     }
 
 
-def _places(
-    counts: NDArray[np.int64], network: Network, classes: list[str] | list[None]
-) -> list[dict[str, Any]]:
-    """Links and classes with a count, most first."""
-    found = sorted(zip(*np.nonzero(counts), strict=True), key=lambda at: -counts[at])
-    return [
-        {
-            "port": _leading(network, int(link)),
-            "class": classes[int(column)],
-            "packets": int(counts[link, column]),
-        }
-        for link, column in found
-    ]
-
-
-def _leading(network: Network, link: int) -> str:
-    ends = int(network.link_src[link]), int(network.link_dst[link])
-    return " -> ".join(network.describe(end) for end in ends)
-
-
-def _facing(network: Network, link: int) -> str:
-    """The port at the receiving end of a link, which sends the pause frames."""
-    ends = int(network.link_dst[link]), int(network.link_src[link])
-    return " -> ".join(network.describe(end) for end in ends)
+def _losses(lost: NDArray[np.int64], network: Network) -> list[dict[str, Any]]:
+    """Links that lost packets, most first."""
+    links = sorted(np.flatnonzero(lost).tolist(), key=lambda link: -int(lost[link]))
+    return [{"port": leading(network, link), "packets": int(lost[link])} for link in links]
 
 
 def _share(part: NDArray[np.int64], whole: NDArray[np.int64]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from roce_gym.cli.text import facts, number, percent, table
@@ -13,9 +14,10 @@ def report(found: dict[str, Any]) -> str:
     """Text for a terminal, of what :mod:`roce_gym.cli.run` found."""
     settings = "the scenario's own" if found["preset"] == "default" else found["preset"]
     changes = "".join(f"  {change}" for change in found["changes"])
+    ended = " (ended by a deadlock)" if found["status"] == "deadlock" else ""
     parts = [
         f"{found['scenario']}, seed {found['seed']}, {number(found['duration_us'], 0)} us"
-        f" simulated in {found['wall_time_s']:.2f} s; settings: {settings}{changes}"
+        f" simulated in {found['wall_time_s']:.2f} s{ended}; settings: {settings}{changes}"
     ]
     if any(job["flows"] is None for t in found["tenants"].values() for job in t["jobs"]):
         parts.append("collectives (times in us)\n" + _times(found["tenants"], "cct", "rounds"))
@@ -71,6 +73,7 @@ def _fabric(fabric: dict[str, Any]) -> list[tuple[str, str]]:
     several = len(fabric["classes"]) > 1
     rows = [
         ("PFC pauses", frames),
+        *_pfc(fabric),
         (
             "paused time",
             f"{percent(fabric['paused_share_mean'])} of all ports' time, "
@@ -91,6 +94,33 @@ def _fabric(fabric: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
+def _pfc(fabric: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What PFC did beyond pausing; rows of which there is nothing to say are left out."""
+    first = fabric["first_pause"]
+    if first:
+        yield "first pause", f"{number(first['time_us'])} us by port {_of_class(first)}"
+    if fabric["ports"]:
+        full = fabric["ports"][0]
+        text = f"{_of_class(full)}: {number(full['peak_bytes'])} B, when headroom began at "
+        text += f"{number(full['peak_limit_bytes'])} B; {number(full['headroom_peak_bytes'])} of "
+        yield "fullest port", f"{text}{number(full['headroom_bytes'])} B of headroom"
+    dog = fabric["watchdog"]
+    if dog["storms"]:
+        ports = ", ".join(map(_of_class, dog["ports"][:_MAX_PLACES]))
+        more = len(dog["ports"]) - _MAX_PLACES
+        text = f"{number(dog['storms'])} storms found, {number(dog['restored'])} over, "
+        text += f"{number(dog['dropped_packets'])} packets dropped: {ports}"
+        yield "PFC watchdog", text + (f", {more} more" if more > 0 else "")
+    stuck = fabric["deadlock"]
+    if stuck:
+        text = f"since {number(stuck['since_us'])} us, class {stuck['class']}; each waits for the "
+        yield "DEADLOCK", f"{text}next, the last for the first: {', '.join(stuck['ports'])}"
+
+
+def _of_class(place: dict[str, Any]) -> str:
+    return f"{place['port']} ({place['class']})"
+
+
 def _by_class(fabric: dict[str, Any], field: str, several: bool) -> str:
     if not several:
         return ""
@@ -102,7 +132,7 @@ def _counted(total: int, places: list[dict[str, Any]]) -> str:
     text = f"{number(total)} packets"
     shown = [
         f"{number(place['packets'])} at {place['port']}"
-        + (f" ({place['class']})" if "class" in place else "")
+        + (f" ({place['class']}): {place['cause']}" if "class" in place else "")
         for place in places[:_MAX_PLACES]
     ]
     more = len(places) - len(shown)

@@ -28,25 +28,29 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs a scenario; the exit code."""
     case = load_case(arguments)
     ticker = Ticker()
-    tally, wall_s, interrupted = _simulate(case, arguments, ticker)
+    tally, wall_s, status = _simulate(case, arguments, ticker)
+    interrupted = status == "interrupted"
     alone = None
     if not interrupted:
         try:
             alone = wait_for(lambda: _alone(case), ticker, "each tenant alone")
         except KeyboardInterrupt:
+            status = "interrupted"
             interrupted = True
     ticker.clear()
-    found = _results(case, tally, alone, wall_s, interrupted)
+    found = _results(case, tally, alone, wall_s, status)
     print(to_json(found) if arguments.json else report(found))
     if interrupted:
         print("interrupted: these results are partial", file=sys.stderr)
+    elif status == "deadlock":
+        print("deadlock: these results are partial", file=sys.stderr)
     return _INTERRUPTED if interrupted else 0
 
 
 def _simulate(
     case: Case, arguments: argparse.Namespace, ticker: Ticker
-) -> tuple[Tally, float, bool]:
-    """Counters of the run, wall-clock seconds, and whether it was interrupted."""
+) -> tuple[Tally, float, str]:
+    """Counters of the run, wall-clock seconds, and how it ended; see `_results`."""
     tally = Tally()
     horizon_ps = us_to_ps(case.base.control.horizon_us)
     step_ps = us_to_ps(case.base.control.interval_us)
@@ -57,7 +61,7 @@ def _simulate(
     with trace as rows, Interrupts() as interrupts:
         fabric = Fabric(case.scenario, case.seed, network=case.network, plan=case.plan)
         began = time.perf_counter()
-        while fabric.now_ps < horizon_ps and not interrupts.hit:
+        while fabric.now_ps < horizon_ps and not interrupts.hit and not fabric.is_deadlocked:
             interval = fabric.advance(ps=min(step_ps, horizon_ps - fabric.now_ps))
             tally.add(interval)
             if rows is not None:
@@ -65,7 +69,8 @@ def _simulate(
             interrupts.armed = True
             ticker.show(f"{100 * fabric.now_ps / horizon_ps:.0f} % simulated")
         wall_s = time.perf_counter() - began
-    return tally, wall_s, interrupts.hit
+    status = "deadlock" if fabric.is_deadlocked else "completed"
+    return tally, wall_s, "interrupted" if interrupts.hit else status
 
 
 def _alone(case: Case) -> dict[int, Any]:
@@ -104,8 +109,9 @@ def _flows_alone(case: Case, tenant: int) -> dict[int, dict[int, float]]:
 
 
 def _results(
-    case: Case, tally: Tally, alone: dict[int, Any] | None, wall_s: float, interrupted: bool
+    case: Case, tally: Tally, alone: dict[int, Any] | None, wall_s: float, status: str
 ) -> dict[str, Any]:
+    """What is printed; `status` is "completed", "interrupted", or "deadlock" if that ended it."""
     return {
         "scenario": case.base.name,
         "source": case.source,
@@ -114,7 +120,8 @@ def _results(
         "changes": list(case.changes),
         "duration_us": tally.duration_ps / PS_PER_US,
         "horizon_us": case.base.control.horizon_us,
-        "interrupted": interrupted,
+        "status": status,
+        "interrupted": status == "interrupted",
         "wall_time_s": wall_s,
         "tenants": tenant_results(tally, case.base, case.plan, alone),
         "fabric": fabric_results(tally, case.base, case.settings, case.network),

@@ -16,10 +16,15 @@ _SUMS = (
     "pause_frames",
     "paused_ps",
     "dropped_packets",
+    "watchdog_storms",
+    "watchdog_restored",
+    "watchdog_dropped_packets",
     "lost_packets",
     "delivered_bytes",
     "cnps",
 )
+
+_PEAKS = ("queue_max_bytes", "ingress_max_bytes", "headroom_max_bytes")
 
 
 class Tally:
@@ -27,13 +32,19 @@ class Tally:
 
     Attributes:
         sums: of the fields of :class:`Interval` that add up, by name.
-        queue_max_bytes: shape (L, C), highest so far.
+        queue_max_bytes, ingress_max_bytes, headroom_max_bytes: shape (L, C), highest so far.
+        ingress_max_limit_bytes: shape (L, C), the limit when `ingress_max_bytes` was reached.
+        deadlocked: the first interval at whose end there was a deadlock.
         last: the last interval; None before the first.
     """
 
     def __init__(self) -> None:
         self.sums: dict[str, NDArray[np.int64]] = {}
         self.queue_max_bytes: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.ingress_max_bytes: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.ingress_max_limit_bytes: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.headroom_max_bytes: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.deadlocked: Interval | None = None
         self.events = 0
         self.last: Interval | None = None
         self._logs: list[NDArray[Any]] = []
@@ -42,11 +53,18 @@ class Tally:
         """Counts the next interval."""
         if self.last is None:
             self.sums = {name: getattr(interval, name).copy() for name in _SUMS}
-            self.queue_max_bytes = interval.queue_max_bytes.copy()
+            for name in (*_PEAKS, "ingress_max_limit_bytes"):
+                setattr(self, name, getattr(interval, name).copy())
         else:
             for name, total in self.sums.items():
                 total += getattr(interval, name)
-            np.maximum(self.queue_max_bytes, interval.queue_max_bytes, out=self.queue_max_bytes)
+            higher = interval.ingress_max_bytes > self.ingress_max_bytes
+            np.copyto(self.ingress_max_limit_bytes, interval.ingress_max_limit_bytes, where=higher)
+            for name in _PEAKS:
+                peak = getattr(self, name)
+                np.maximum(peak, getattr(interval, name), out=peak)
+        if interval.deadlock and self.deadlocked is None:
+            self.deadlocked = interval
         self.events += interval.events
         self.last = interval
         if len(interval.completions):

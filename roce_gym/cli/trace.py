@@ -113,7 +113,6 @@ class Trace:
         self, interval: Interval, column: int, priority: int
     ) -> Iterator[tuple[str, int | float | str]]:
         out, into, hosts = self._from_switch, self._into_switch, self._host_link
-        ports = into[~np.isin(into, hosts)]
 
         def at(values: Any, links: Any) -> Any:
             return values[links, column]
@@ -132,8 +131,8 @@ class Trace:
         yield f"{_PRIORITY_GROUP}_DROPPED_PACKETS", int(dropped.sum())
         frames = interval.pause_frames + interval.resume_frames  # a resume is a frame of time 0
         yield f"SAI_PORT_STAT_PFC_{priority}_TX_PKTS", int(at(frames, into).sum())
-        yield f"SAI_PORT_STAT_PFC_{priority}_RX_PKTS", int(at(frames, ports).sum())
-        paused_us = at(interval.paused_ps, ports).sum() / PS_PER_US
+        yield f"SAI_PORT_STAT_PFC_{priority}_RX_PKTS", int(at(frames, out).sum())
+        paused_us = at(interval.paused_ps, out).sum() / PS_PER_US
         yield f"SAI_PORT_STAT_PFC_{priority}_RX_PAUSE_DURATION_US", float(paused_us)
         yield f"rx_prio{priority}_pause", int(at(interval.pause_frames, hosts).sum())
         yield (

@@ -9,8 +9,10 @@ from __future__ import annotations
 from roce_gym.config.cables import NS_PER_M
 from roce_gym.config.clos import Clos3, FatTree, LeafSpine, RailOptimised
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
+from roce_gym.config.faults import FaultsConfig, Storm
 from roce_gym.config.fields import MAX_PRIORITIES, MAX_RATE_GBPS, MAX_VALUE, MIN_RATE_GBPS
 from roce_gym.config.networks import Dumbbell, Ring, Star, Topology, TopologyFile, Triangle
+from roce_gym.config.pfc import MAX_QUANTA, PfcConfig, WatchdogConfig
 from roce_gym.config.queueing import check_shapers, pool_numbers, pool_sizes
 from roce_gym.config.scenario import (
     ControlConfig,
@@ -47,6 +49,7 @@ from roce_gym.config.tenants import (
 
 __all__ = [
     "MAX_PRIORITIES",
+    "MAX_QUANTA",
     "MAX_RATE_GBPS",
     "MAX_VALUE",
     "MIN_RATE_GBPS",
@@ -62,12 +65,14 @@ __all__ = [
     "Dumbbell",
     "EcnConfig",
     "FatTree",
+    "FaultsConfig",
     "Flow",
     "FlowList",
     "Incast",
     "Job",
     "LeafSpine",
     "NicConfig",
+    "PfcConfig",
     "Placement",
     "RailOptimised",
     "Ring",
@@ -78,12 +83,14 @@ __all__ = [
     "ShaperConfig",
     "SimulatorConfig",
     "Star",
+    "Storm",
     "SwitchConfig",
     "Tenant",
     "Topology",
     "TopologyFile",
     "TrafficClass",
     "Triangle",
+    "WatchdogConfig",
     "WindowConfig",
     "check_shapers",
     "class_order",

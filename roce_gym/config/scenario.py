@@ -8,12 +8,15 @@ from pydantic import Field, ValidationError, model_validator
 
 from roce_gym.asics import ASICS
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass, with_default_alpha
+from roce_gym.config.faults import FaultsConfig
 from roce_gym.config.fields import MAX_PRIORITIES, Model, NonNegative
 from roce_gym.config.networks import Topology
+from roce_gym.config.pfc import PfcConfig
 from roce_gym.config.queueing import check_scheduling, check_shapers, pool_numbers, pool_sizes
 from roce_gym.config.tenants import Tenant
 from roce_gym.errors import ConfigError
 from roce_gym.faults import explain
+from roce_gym.headroom import PAUSE_QUANTUM_BYTES
 
 RewardTerm = Literal["completion", "pfc", "interference"]
 
@@ -55,11 +58,13 @@ class Scenario(Model):
     topology: Topology
     switch: SwitchConfig = SwitchConfig()
     nic: NicConfig = NicConfig()
+    pfc: PfcConfig = PfcConfig()
     classes: Annotated[tuple[TrafficClass, ...], Field(min_length=1, max_length=MAX_PRIORITIES)] = (
         TrafficClass(),
     )
     preset: str = Field("connectx_default", description="settings not given by class or tenant")
     tenants: Annotated[tuple[Tenant, ...], Field(min_length=1)]
+    faults: FaultsConfig = FaultsConfig()
     control: ControlConfig = ControlConfig()
     simulator: SimulatorConfig = SimulatorConfig()
 
@@ -90,6 +95,14 @@ class Scenario(Model):
         for field, value in used:
             if value not in names:
                 raise ValueError(f"{field} = {value!r} is not a class; allowed: {sorted(names)}")
+        lossless = sorted(c.name for c in self.classes if c.lossless)
+        for i, storm in enumerate(self.faults.storms):
+            if storm.traffic_class not in lossless:
+                raise ValueError(
+                    f"faults.storms.{i}.traffic_class = {storm.traffic_class!r} is not a lossless "
+                    f"class, of which alone switches heed pauses; allowed: {lossless}"
+                )
+        self._require_time_for_pauses(len(lossless))
         asic = self.switch.known
         for c in self.classes:
             if c.headroom_bytes == "sonic" and (asic is None or asic.has_tiles is None):
@@ -106,6 +119,18 @@ class Scenario(Model):
         check_shapers("classes", {c.name: c.shaper for c in self.classes}, least)
         check_shapers("tenants", {t.name: t.shaper for t in self.tenants}, least)
         return self
+
+    def _require_time_for_pauses(self, lossless: int) -> None:
+        """A link must be able to carry the refreshes of all classes and storms."""
+        sources = lossless + len(self.faults.storms)
+        frame = self.nic.pfc_bytes + self.nic.interframe_gap_bytes
+        least = sources * frame / PAUSE_QUANTUM_BYTES
+        if 0 < self.pfc.quanta * self.pfc.refresh_fraction < least:
+            raise ValueError(
+                f"pfc.quanta = {self.pfc.quanta} with refresh_fraction = "
+                f"{self.pfc.refresh_fraction} has more pause frames sent than a link can carry; "
+                f"allowed: quanta of 0, or quanta x refresh_fraction of at least {least:g}"
+            )
 
 
 def class_order(scenario: Scenario) -> tuple[int, ...]:

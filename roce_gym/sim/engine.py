@@ -12,13 +12,15 @@ from roce_gym.sim.handle import state_of
 from roce_gym.sim.jit import entry, helper, rare, source_hash
 from roce_gym.sim.lookahead import fetch_packet, look_ahead, look_for_qps, look_into_bucket
 from roce_gym.sim.nic import after_send, more_to_send, next_from_host
+from roce_gym.sim.pfc import hear_pfc
+from roce_gym.sim.pfc_timers import on_pfc_timer, start_storms
 from roce_gym.sim.pool import free_packet
 from roce_gym.sim.port import await_free, transmit
 from roce_gym.sim.rng import uniform
 from roce_gym.sim.scheduler import on_tenant_bucket
 from roce_gym.sim.shaper import on_port_bucket
 from roce_gym.sim.sorting import KEY_SHIFT, SLOT_MASK
-from roce_gym.sim.switch import forward, hear_pfc, next_from_switch
+from roce_gym.sim.switch import forward, next_from_switch
 from roce_gym.sim.transport import on_retransmission_timer, receive
 from roce_gym.sim.types import (
     DATA,
@@ -103,14 +105,18 @@ def _serve(s, link, now):
 
 @helper
 def _on_timer(s, timer, now):
-    """A retransmission, compute or job timer has fired."""
+    """A retransmission, compute, job or PFC timer has fired. Returns the link to serve, or NONE."""
     params = s.params[0]
+    first_pfc = params["first_pfc_slot"] - 2 * params["num_links"] - params["num_hosts"]
+    if timer >= first_pfc:
+        return on_pfc_timer(s, timer - first_pfc, now)
     if timer < params["num_qps"]:
         on_retransmission_timer(s, timer, now)
     elif timer < params["num_qps"] + params["num_members"]:
         on_member_timer(s, timer - params["num_qps"], now)
     else:
         on_job_timer(s, timer - params["num_qps"] - params["num_members"], now)
+    return NONE
 
 
 @rare
@@ -147,7 +153,7 @@ def _handle(s, slot, now):
     elif slot < 2 * links + params["num_hosts"]:
         link = int64(s.host_link[slot - 2 * links])
     elif slot < params["first_bucket"]:
-        _on_timer(s, slot - 2 * links - params["num_hosts"], now)
+        link = _on_timer(s, slot - 2 * links - params["num_hosts"], now)
     else:
         link = _on_bucket(s, slot - params["first_bucket"])
     return link
@@ -237,10 +243,11 @@ def _make_run(_key: int) -> Any:
 
 def _make_start(_key: int) -> Any:
     def start(table):
-        """Arms the jobs' first timers."""
+        """Arms the first timers of jobs and storms."""
         _ = _key
         s = state_of(table)
         start_jobs(s)
+        start_storms(s)
 
     return entry(start)
 

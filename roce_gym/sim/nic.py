@@ -56,11 +56,11 @@ def next_from_host(s, link, now):
 
 @helper
 def _first_control(s, link):
-    """The first class with a control packet, where those ignore pauses (`ack_ignores_pause`)."""
+    """The first class with a control packet or PFC frame, where those ignore pauses."""
     params = s.params[0]
     if params["ack_ignores_pause"] == 0 or s.link[link]["waiting"] == 0:
         return NONE
-    for cls in range(1, params["num_classes"]):
+    for cls in range(params["num_classes"]):
         if s.queue[link * params["num_classes"] + cls]["head"] != NONE:
             return int64(cls)
     return NONE

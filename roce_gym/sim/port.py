@@ -71,7 +71,7 @@ def append(s, link, cls, p, now):
         s.packet[queue["tail"]]["next"] = p
     queue["tail"] = p
     s.packet[p]["next"] = NONE
-    _integrate(queue, now)
+    integrate(queue, now)
     occupied = queue["bytes"] + s.packet[p]["size"]
     queue["bytes"] = occupied
     if occupied > queue["max_bytes"]:
@@ -85,7 +85,7 @@ def take(s, link, cls, now):
     p = int64(queue["head"])
     packet = s.packet[p]
     queue["head"] = packet["next"]
-    _integrate(queue, now)
+    integrate(queue, now)
     queue["bytes"] -= packet["size"]
     queue["tx_bytes"] += packet["size"]
     queue["tx_packets"] += 1
@@ -93,6 +93,7 @@ def take(s, link, cls, now):
 
 
 @helper
-def _integrate(queue, now):
+def integrate(queue, now):
+    """Brings the integral of a queue's length up to date, before it changes."""
     queue["area"] += (queue["bytes"] * (now - queue["changed_ps"])) >> 10
     queue["changed_ps"] = now

@@ -1,4 +1,4 @@
-"""Shared-buffer switch: admission, ECN marking at the head of the queue, PFC (rules, 4 and 5)."""
+"""Shared-buffer switch: admission, ECN marking, when to pause and resume (rules, 4 and 5)."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from numpy import int64
 from roce_gym.sim.choice import choose_class
 from roce_gym.sim.feedback import see_hop
 from roce_gym.sim.jit import helper, rare
-from roce_gym.sim.pool import free_packet, new_packet
-from roce_gym.sim.port import append, await_free, take, transmit
+from roce_gym.sim.pfc import is_kept_empty, send_pfc, tell_to_pause
+from roce_gym.sim.pool import free_packet
+from roce_gym.sim.port import append, take
 from roce_gym.sim.rng import next_mrg32k3a, uniform
 from roce_gym.sim.shaper import spend, withhold
 from roce_gym.sim.types import (
     CE,
     DATA,
-    FOREVER,
     LOSSLESS,
     NONE,
-    PAUSE,
     RESUME,
     STREAM_ECN,
     TOLD_TO_PAUSE,
     TRACED,
-    ZERO,
 )
+
+_MAX_INT32 = 2**31 - 1
 
 
 @helper
@@ -37,11 +37,14 @@ def forward(s, link, p, now):
     out = int64(s.path[route * params["max_hops"] + hop])
     cls = int64(packet["cls"])
     port = link * params["num_classes"] + cls
+    if s.core[0]["dropping"] > 0 and is_kept_empty(s, link, out, cls):
+        free_packet(s, p)
+        return NONE
     number = s.link[link]["dst"] - params["num_hosts"]
     pool = number
     fits = True
     if params["special"] == 1:
-        pool = _pool_of(s, number, cls)
+        pool = pool_of(s, number, cls)
         fits = _fits_egress(s, s.switch[pool], out, cls, packet["size"])
     switch = s.switch[pool]
     if not (fits and _admit(s, s.ingress[port], switch, number, packet["size"])):
@@ -55,7 +58,7 @@ def forward(s, link, p, now):
 
 
 @helper
-def _pool_of(s, number, cls):
+def pool_of(s, number, cls):
     """Index of the pool that a class uses at a switch."""
     return number * s.params[0]["num_pools"] + s.class_pool[cls]
 
@@ -102,9 +105,13 @@ def _admit(s, ingress, switch, number, size):
         if s.params[0]["shared_headroom"] == 1 and not _take_headroom(s.xoff[number], size):
             return False
         ingress["headroom_used"] += size
+        if ingress["headroom_used"] > ingress["peak_headroom"]:
+            ingress["peak_headroom"] = ingress["headroom_used"]
     else:
         ingress["bytes"] += size
         switch["shared"] += after - used
+        if ingress["bytes"] > ingress["peak_bytes"]:
+            _note_peak(ingress, switch)
     return True
 
 
@@ -117,6 +124,12 @@ def _take_headroom(xoff, size):
     return True
 
 
+@rare
+def _note_peak(ingress, switch):
+    ingress["peak_bytes"] = ingress["bytes"]
+    ingress["peak_limit"] = min(ingress["reserved"] + _threshold(ingress, switch), _MAX_INT32)
+
+
 @helper
 def _pause_if_needed(s, ingress, switch, link, cls, now):
     if ingress["flags"] != LOSSLESS:  # lossy, or told already
@@ -124,12 +137,11 @@ def _pause_if_needed(s, ingress, switch, link, cls, now):
     used = _shared_part(int64(ingress["bytes"]), ingress["reserved"])
     if ingress["headroom_used"] > 0 or used >= _threshold(ingress, switch):
         ingress["flags"] = LOSSLESS | TOLD_TO_PAUSE
-        ingress["pauses"] += 1
-        _send_pfc(s, link ^ 1, cls, PAUSE, now)
+        tell_to_pause(s, link, cls, now)
 
 
 @helper
-def _release(s, ingress, switch, number, size, link, cls, now):
+def release(s, ingress, switch, number, size, link, cls, now):
     """A packet leaves: gives back headroom, then shared, then reserve; resumes if it may."""
     from_headroom = min(ingress["headroom_used"], size)
     used = _shared_part(int64(ingress["bytes"]), ingress["reserved"])
@@ -144,49 +156,7 @@ def _release(s, ingress, switch, number, size, link, cls, now):
     if still_used == 0 or still_used + ingress["xon_offset"] <= _threshold(ingress, switch):
         ingress["flags"] = LOSSLESS
         ingress["resumes"] += 1
-        _send_pfc(s, link ^ 1, cls, RESUME, now)
-
-
-@helper
-def _send_pfc(s, link, cls, kind, now):
-    """Sends a pause or resume frame: at once if the link is idle, else as the next packet."""
-    p = new_packet(s, kind, NONE, cls, s.params[0]["pfc"], ZERO, ZERO)
-    append(s, link, ZERO, p, now)
-    wire = s.link[link]
-    if wire["free_ps"] > now or wire["done_pending"] == 1:
-        await_free(s, link)
-    else:
-        transmit(s, link, _take_pfc(s, link, now), now)
-
-
-@helper
-def _take_pfc(s, link, now):
-    p = take(s, link, ZERO, now)
-    if s.queue[link * s.params[0]["num_classes"]]["head"] == NONE:
-        s.link[link]["waiting"] &= ~1
-    return p
-
-
-@helper
-def hear_pfc(s, link, p, now):
-    """A PFC frame has arrived on a link. Returns the link to serve after a resume, else NONE."""
-    packet = s.packet[p]
-    out = link ^ 1
-    cls = int64(packet["cls"])
-    ingress = s.ingress[out * s.params[0]["num_classes"] + cls]
-    kind = packet["kind"]
-    free_packet(s, p)
-    wire = s.link[out]
-    if kind == PAUSE:
-        if ingress["paused_since_ps"] == FOREVER:
-            ingress["paused_since_ps"] = now
-        wire["paused"] |= 1 << cls
-        return NONE
-    if ingress["paused_since_ps"] != FOREVER:
-        ingress["paused_ps"] += now - ingress["paused_since_ps"]
-        ingress["paused_since_ps"] = FOREVER
-    wire["paused"] &= ~(1 << cls)
-    return out
+        send_pfc(s, link ^ 1, cls, RESUME, now)
 
 
 @helper
@@ -212,11 +182,11 @@ def next_from_switch(s, link, now):
     number = s.link[link]["src"] - params["num_hosts"]
     pool = number
     if special:
-        pool = _pool_of(s, number, cls)
+        pool = pool_of(s, number, cls)
         if (params["shaped"] >> cls) & 1 == 1:
             spend(s.bucket[port], int64(packet["size"]), now)
     ingress = s.ingress[came_on * params["num_classes"] + cls]
-    _release(s, ingress, s.switch[pool], number, packet["size"], came_on, cls, now)
+    release(s, ingress, s.switch[pool], number, packet["size"], came_on, cls, now)
     left = int64(queue["bytes"])
     if left > queue["kmin"] and _marks(s, queue, left, port, sent_before):
         packet["flags"] |= CE

@@ -56,6 +56,8 @@ LOSSLESS, TOLD_TO_PAUSE = _numbers(1, 2)
 
 # What is looked ahead for (lookahead.py).
 NEAR, FAR_QPS, FAR_LINKS = _numbers(*range(3))
+# What a watchdog does.
+WATCH_NOT, WATCH_DROP, WATCH_FORWARD, WATCH_ALERT = _numbers(*range(4))
 
 # Streams of random numbers.
 STREAM_ECN, STREAM_LOSS, STREAM_COMPUTE = _numbers(*range(3))
@@ -124,8 +126,49 @@ INGRESS = np.dtype(
         ("pauses", np.int32),  # frames sent towards the link's source
         ("resumes", np.int32),
         ("drops", np.int32),
+        ("peak_bytes", np.int32),  # most of `bytes` since last cleared
+        ("peak_limit", np.int32),  # bytes it might have held then: reserve and threshold
+        ("peak_headroom", np.int32),  # most of `headroom_used` since last cleared
+        ("pad", np.int32),
+    ],
+    align=True,
+)
+
+# Pauses of a port: what the link's destination said, and how its source heeds it.
+PFC_PORT = np.dtype(
+    [
+        ("told_ps", np.int64),  # when the last PAUSE was sent
+        ("first_pause_ps", np.int64),  # FOREVER: none was ever sent
         ("paused_since_ps", np.int64),  # FOREVER: the source is not paused
         ("paused_ps", np.int64),  # total time the source was paused
+        ("expires_ps", np.int64),  # end of the pause, unless refreshed
+        ("refresh_armed", np.int8),  # timers
+        ("hold_armed", np.int8),
+    ],
+    align=True,
+)
+
+# Watchdog of an output queue; a record for each port, or none at all if there are no watchdogs.
+WATCHDOG = np.dtype(
+    [
+        ("stalled_ps", np.int64),  # paused so far, by polls
+        ("quiet_ps", np.int64),  # in a storm: without a pause so far, by polls
+        ("dropped", np.int64),  # packets
+        ("storms", np.int32),
+        ("restored", np.int32),
+        ("watched", np.int8),  # the link leaves a port of an Ethernet switch
+        ("armed", np.int8),
+        ("heard", np.int8),  # a PAUSE has come since the last poll
+        ("storming", np.int8),
+    ],
+    align=True,
+)
+
+STORM = np.dtype(
+    [
+        ("port", np.int64),  # of the link towards the NIC that pauses
+        ("start_ps", np.int64),
+        ("stop_ps", np.int64),  # FOREVER: never
     ],
     align=True,
 )
@@ -373,6 +416,14 @@ PARAMS = np.dtype(
         ("clock_ps", np.int64),  # resolution of serialisation and pacing times
         ("feedback", np.int64),  # what ACKs bring back to any sender, FEEDBACK_… bits
         ("least_window", np.int64),  # bytes, so that an ACK becomes due
+        ("quanta", np.int64),  # of a PAUSE; 0: it holds until resumed
+        ("refresh_fraction", np.float64),
+        ("heeds", np.int64),  # 1: pauses expire or are watched
+        ("watchdog", np.int64),  # WATCH_…
+        ("detection_ps", np.int64),
+        ("restoration_ps", np.int64),
+        ("poll_ps", np.int64),
+        ("first_pfc_slot", np.int64),  # PFC timers: end of pauses, refreshes, polls, storms
     ],
     align=True,
 )
@@ -395,6 +446,7 @@ CORE = np.dtype(
         ("first_posted", np.int64),  # hosts to serve after this event, into State.posted
         ("end_posted", np.int64),
         ("sequence", np.int64),  # events scheduled so far (only if ties go by it)
+        ("dropping", np.int64),  # output queues that a watchdog keeps empty
     ],
     align=True,
 )
@@ -444,6 +496,9 @@ class State(NamedTuple):
         Array, BUCKET
     ]  # (num_hosts * num_tenants,) if a tenant is shaped, else empty
     held_next: Int32  # (num_qps,) if a tenant is shaped: the QP held behind this one
+    pfc: Annotated[Array, PFC_PORT]  # (num_links * num_classes,)
+    watchdog: Annotated[Array, WATCHDOG]  # (num_links * num_classes,), or (0,) without watchdogs
+    storm: Annotated[Array, STORM]  # (num_storms,)
     path: Int32  # (num_qps * 2 * max_hops,), links of data, then of ACKs
     # NIC
     qp: Annotated[Array, QP]  # (num_qps,)

@@ -22,6 +22,9 @@ TOTALS = {
     "dropped_packets": "drops",
     "paused_ps": "paused_ps",
     "lost_packets": "lost",
+    "watchdog_storms": "storms",
+    "watchdog_restored": "restored",
+    "watchdog_dropped_packets": "watchdog_drops",
 }
 """Counters of an `Interval` and what the oracle calls their sum."""
 
@@ -49,6 +52,7 @@ class SideBySide:
         self.failed = 0
         self.sums: dict[str, Any] = dict.fromkeys(TOTALS, 0)
         self.max_queue: Any = 0
+        self.first_pause: Any = None
 
     def advance(self, until_ps: int) -> list[str]:
         """Moves both to `until_ps`, where settings may change; returns the differences there."""
@@ -66,6 +70,7 @@ class SideBySide:
         self.failed = interval.failed_qps
         for name in TOTALS:
             self.sums[name] = self.sums[name] + getattr(interval, name)
+        self.first_pause = interval.first_pause_ps
         self.max_queue = np.maximum(self.max_queue, interval.queue_max_bytes)
 
     def differences(self) -> list[str]:
@@ -82,6 +87,7 @@ class SideBySide:
         into_switch = np.flatnonzero(self.case.network.link_dst >= self.case.network.num_hosts)
         ports = state.ingress.reshape(num_links, -1)[into_switch, 1:].reshape(-1)
         pairs |= {
+            "first_pause": (self.first_pause, naive.first_pause),
             "completions": (self.completions, naive.completions),
             "max_queue": (self.max_queue[at_switch], np.array(naive.max_queue_bytes)[at_switch]),
             "queue": (state.queue["bytes"].reshape(num_links, -1), queues),

@@ -14,6 +14,7 @@ from tiny_cases import make_case
 from roce_gym import assembly
 from roce_gym.fabric import Fabric
 from roce_gym.sim import engine
+from roce_gym.sim import types as t
 from roce_gym.sim.cc.dcqcn import DCQCN
 from roce_gym.sim.cc.records import qp_records
 
@@ -23,6 +24,9 @@ LONG_WHEEL = 2**17
 CASES = range(60)
 SHORT_CASES = (2, 9, 12, 21, 25, 28, 29, 33, 36, 50, 53, 57)
 """Cases of at most some 1,500 events, for the slow ways to compare."""
+
+PFC_CASES = range(60)
+SHORT_PFC_CASES = (2, 5, 7, 17, 18, 23, 27, 41, 56)
 
 KINDS = ("ARRIVAL", "TX_DONE", "WAKE", "TIMER")
 
@@ -64,6 +68,13 @@ def test_agrees_where_wake_ups_are_beyond_the_wheel(number, monkeypatch):
         assert both.advance(time) == [], time
 
 
+@pytest.mark.parametrize("number", PFC_CASES)
+def test_agrees_on_pauses_watchdogs_and_storms(number, long_wheel):
+    both = SideBySide(make_case(number, pfc=True))
+    for time in checkpoints(both.case, 15):
+        assert both.advance(time) == [], time
+
+
 @pytest.mark.nojit
 @pytest.mark.parametrize("number", SHORT_CASES)
 def test_agrees_after_every_event_time(number, long_wheel):
@@ -79,6 +90,14 @@ def test_agrees_after_every_event_time(number, long_wheel):
         assert both.advance(max(time, 1)) == [], time
         handled = [event[1:] for event in naive.events[before:] if event[0] == time]
         assert [event for event in handled if event in pending] == pending, time
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("number", SHORT_PFC_CASES)
+def test_agrees_on_pauses__without_compiling(number, long_wheel):
+    both = SideBySide(make_case(number, pfc=True))
+    for time in checkpoints(both.case, 5):
+        assert both.advance(time) == [], time
 
 
 @pytest.mark.nojit
@@ -117,3 +136,21 @@ def test_the_cases_reach_every_rule():
         seen["completed"] += len(interval.completions)
     assert len(seen) == 8
     assert min(seen.values()) > 10, seen
+
+
+def test_the_cases_reach_every_rule_of_pfc():
+    """Refreshes, expiries, storms found and over by each action, and packets dropped for them."""
+    seen = Counter()
+    for case in (make_case(number, pfc=True) for number in PFC_CASES):
+        fabric = Fabric(case.scenario, case.seed, network=case.network, plan=case.plan)
+        interval = fabric.advance(ps=case.end_ps)
+        pfc = case.scenario.pfc
+        action = pfc.watchdog.action
+        seen[f"found, {action}"] += int(interval.watchdog_storms.sum())
+        seen[f"restored, {action}"] += int(interval.watchdog_restored.sum())
+        seen["dropped"] += int(interval.watchdog_dropped_packets.sum())
+        told = fabric._state.ingress["flags"] >= t.TOLD_TO_PAUSE
+        unanswered = int(interval.pause_frames.sum() - interval.resume_frames.sum() - told.sum())
+        seen["refreshed or expired"] += unanswered if pfc.quanta else 0
+    assert len(seen) == 8
+    assert min(seen.values()) > 5, seen

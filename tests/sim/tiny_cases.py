@@ -41,12 +41,13 @@ class Extra(Protocol):
         """Settings that use what was added."""
 
 
-def make_case(number: int, extra: Extra | None = None) -> Case:
+def make_case(number: int, extra: Extra | None = None, *, pfc: bool = False) -> Case:
     """The tiny case of that number, always the same.
 
     Args:
-        number: seed.
+        number: any.
         extra: adds to the scenario and its settings; see `queueing_cases.py`.
+        pfc: whether pauses may be short, watched, and made up by NICs in a storm.
     """
     r = random.Random(number)
     raw: dict[str, Any] = {
@@ -62,6 +63,8 @@ def make_case(number: int, extra: Extra | None = None) -> Case:
     names = [c["name"] for c in raw["classes"]]
     raw["nic"] = _nic(r, names)
     raw["tenants"] = _tenants(r, _num_hosts(raw["topology"]), names)
+    if pfc:
+        raw |= _pfc(random.Random(f"pfc {number}"), raw)
     network = build_network(validate_scenario(raw).topology)
     if extra is not None:
         extra.add(raw, network)
@@ -109,6 +112,45 @@ def _topology(r: random.Random) -> dict[str, Any]:
         "spines": r.randint(1, 2),
         "spine_rate_gbps": r.choice(rates),
     }
+
+
+def _pfc(r: random.Random, raw: dict[str, Any]) -> dict[str, Any]:
+    """Pauses, a watchdog and storms; the first class is made lossless, so that there are some."""
+    first, *others = raw["classes"]
+    topology = raw["topology"]
+    if r.random() < 0.3:
+        rates = {key: topology[key] for key in ("host_rate_gbps", "link_delay_ns")}
+        topology = {"kind": "triangle", "routing": "clockwise"} | rates
+    poll = r.choice([0.7, 3, 10])
+    lossless = [first["name"], *(c["name"] for c in others if c["lossless"])]
+    return {
+        "topology": topology,
+        "classes": [first | {"lossless": True}, *others],
+        "tenants": _tenants(
+            r,
+            3 if topology["kind"] == "triangle" else _num_hosts(topology),
+            [c["name"] for c in raw["classes"]],
+        ),
+        "pfc": {
+            "quanta": r.choice([0, 100, 300, 3_000, 65_535]),
+            "refresh_fraction": r.choice([0.1, 0.5, 0.5, 0.99]),
+            "watchdog": {
+                "enabled": r.random() < 0.8,
+                "action": r.choice(["drop", "forward", "alert"]),
+                "poll_us": poll,
+                "detection_us": poll * r.choice([1, 2.5, 6]),
+                "restoration_us": poll * r.choice([1, 3]),
+            },
+        },
+        "faults": {"storms": [_storm(r, lossless) for _ in range(r.choice([0, 1, 1, 2]))]},
+    }
+
+
+def _storm(r: random.Random, lossless: list[str]) -> dict[str, Any]:
+    start = r.choice([0, 5, 50])
+    stop = r.choice([None, start + 20.5, start + 150])
+    host = r.randrange(2)
+    return {"host": host, "traffic_class": r.choice(lossless), "start_us": start, "stop_us": stop}
 
 
 def _num_hosts(topology: dict[str, Any]) -> int:
