@@ -10,16 +10,21 @@ from numpy.typing import NDArray
 from roce_gym.assembly.devices import make_ingress, make_links, make_queues
 from roce_gym.assembly.endpoints import (
     make_dcqcn,
+    make_held,
     make_paced,
     make_paths,
     make_qps,
     make_receivers,
+    make_resend,
     make_schedulers,
     make_senders,
+    receiving,
 )
 from roce_gym.assembly.events import is_far, make_core, num_members, num_slots, wheel_size
 from roce_gym.assembly.jobs import make_jobs
+from roce_gym.assembly.link_events import LinkSchedule
 from roce_gym.assembly.pools import make_pools, most_posts
+from roce_gym.assembly.routes import POLICIES, groups, is_hop_by_hop, make_routes
 from roce_gym.config import Scenario, class_order
 from roce_gym.sim import types as t
 from roce_gym.sim.sorting import SORT_MARGIN
@@ -30,22 +35,37 @@ from roce_gym.workload.plan import Plan
 MIN_LOG = 1024
 
 
-def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> t.State:
+def build_state(
+    scenario: Scenario,
+    network: Network,
+    plan: Plan,
+    seed: int,
+    schedule: LinkSchedule | None = None,
+) -> t.State:
     """The state at time 0, before settings are applied and jobs are started.
 
+    Args:
+        scenario, network, plan, seed: what to build.
+        schedule: what happens to the links, if that is made already.
+
     Raises:
-        ConfigError: headroom and reserve do not fit into a switch's buffer.
+        ConfigError: headroom and reserve do not fit into a switch's buffer, or a link event
+            concerns a cable that there is not.
     """
+    if schedule is None:
+        schedule = LinkSchedule(scenario, network, plan, seed)
     order = class_order(scenario)
     internal = {scenario.classes[c].name: i + 1 for i, c in enumerate(order)}
     num_classes = len(order) + 1
-    slots = num_slots(network, plan)
-    buckets, shift = wheel_size(scenario.nic, network)
-    path, max_hops = make_paths(plan)
+    slots = num_slots(network, plan, scenario.nic)
+    buckets, shift = wheel_size(scenario.nic, network, schedule.lowest_rate_bps)
+    path, max_hops = make_paths(plan, schedule.longest_detour)
     jobs = make_jobs(plan)
     nic, ready = make_schedulers(network, plan, num_classes, order)
     packet, message = make_pools(network, plan)
     places = slots + SORT_MARGIN
+    kicks = network.num_links if scenario.link_events else 0
+    routes = make_routes(scenario, network, plan, max_hops)
     return t.State(
         params=_params(scenario, network, plan, seed, max_hops, (buckets - 2) << shift),
         core=make_core(places, shift, len(packet), len(message)),
@@ -56,7 +76,7 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
         bucket_bits=np.zeros(buckets // 32, np.int64),
         bucket_words=np.zeros(buckets // 1024, np.int64),
         current=np.zeros(places, np.int64),
-        far=np.zeros(slots - 2 * network.num_links, t.TIMER),
+        far=np.zeros(slots - 2 * network.num_links + kicks, t.TIMER),
         packet=packet,
         packet_order=np.zeros(len(packet), np.int64),
         link=make_links(network),
@@ -66,6 +86,10 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
         ingress=make_ingress(scenario, network, order),
         switch=np.zeros(network.num_switches, t.SWITCH),
         path=path,
+        **routes,
+        held=make_held(scenario.nic, plan),
+        resend=make_resend(scenario.nic, plan),
+        span=np.zeros(len(packet) if scenario.nic.out_of_order else 1, t.SPAN),
         qp=make_qps(scenario, network, plan, internal, jobs["endpoint"], jobs["qp_job"]),
         sender=make_senders(len(plan.qps)),
         receiver=make_receivers(scenario, plan, internal),
@@ -133,6 +157,13 @@ def _params(
         "mrg32k3a": scenario.simulator.mrg32k3a_state is not None,
         "far_memory": is_far(network),
         "clock_ps": scenario.simulator.clock_ps,
+        "hop_by_hop": is_hop_by_hop(scenario),
+        "routing": POLICIES[scenario.routing.policy],
+        "num_groups": len(groups(network, plan)) if is_hop_by_hop(scenario) else 0,
+        "flowlet_gap_ps": us_to_ps(scenario.routing.flowlet_gap_us),
+        "receiving": receiving(nic),
+        "reorder_window": nic.reorder_window_packets * nic.mtu_bytes,
+        "reorder_wait_ps": us_to_ps(nic.reorder_wait_us),
     }
     for name, value in values.items():
         params[0][name] = value

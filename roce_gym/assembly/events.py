@@ -28,9 +28,10 @@ def num_members(plan: Plan) -> int:
     return sum(len(job.hosts) for job in plan.jobs if job.kind in kinds)
 
 
-def num_slots(network: Network, plan: Plan) -> int:
+def num_slots(network: Network, plan: Plan, nic: NicConfig) -> int:
     """Events that can exist at once; see `sim/wheel.py`."""
-    timers = len(plan.qps) + num_members(plan) + len(plan.jobs)
+    reordering = len(plan.qps) if nic.out_of_order else 0
+    timers = len(plan.qps) + num_members(plan) + len(plan.jobs) + reordering
     return 2 * network.num_links + network.num_hosts + timers
 
 
@@ -45,12 +46,14 @@ def largest_frame_bytes(nic: NicConfig) -> int:
     return frame + nic.interframe_gap_bytes
 
 
-def wheel_size(nic: NicConfig, network: Network) -> tuple[int, int]:
+def wheel_size(
+    nic: NicConfig, network: Network, lowest_rate_bps: NDArray[np.int64]
+) -> tuple[int, int]:
     """Number of buckets, a power of two, and log2 of their width in ps.
 
     A link at full rate has about one event a data frame; a bucket is as wide as makes
     a few of them, which costs least (sorting against looking for the next one). The wheel is longer
-    than any delay plus serialisation.
+    than any delay plus serialisation, at the lowest rate that each link will have.
     """
     frame = largest_frame_bytes(nic)
     rates = network.link_rate_bps.astype(np.float64)
@@ -59,7 +62,7 @@ def wheel_size(nic: NicConfig, network: Network) -> tuple[int, int]:
     shift = min(16, max(5, round(np.log2(wanted / events_per_ps))))
     longest = max(
         int(delay) + (frame * ps_per_kib(int(rate)) >> 10)
-        for rate, delay in zip(network.link_rate_bps, network.link_delay_ps, strict=True)
+        for rate, delay in zip(lowest_rate_bps, network.link_delay_ps, strict=True)
     )
     buckets = MIN_BUCKETS
     while buckets < (longest >> shift) + 3:

@@ -11,6 +11,14 @@ from roce_gym.config.clos import Clos3, FatTree, LeafSpine, RailOptimised
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
 from roce_gym.config.fields import MAX_PRIORITIES, MAX_RATE_GBPS, MAX_VALUE, MIN_RATE_GBPS
 from roce_gym.config.networks import Dumbbell, Ring, Star, Topology, TopologyFile, Triangle
+from roce_gym.config.routing import (
+    LinkDown,
+    LinkEvent,
+    LinkLossy,
+    LinkSlow,
+    RoutingConfig,
+    RoutingPolicy,
+)
 from roce_gym.config.scenario import (
     ControlConfig,
     Scenario,
@@ -50,11 +58,17 @@ __all__ = [
     "Incast",
     "Job",
     "LeafSpine",
+    "LinkDown",
+    "LinkEvent",
+    "LinkLossy",
+    "LinkSlow",
     "NicConfig",
     "Placement",
     "RailOptimised",
     "Ring",
     "RingAllReduce",
+    "RoutingConfig",
+    "RoutingPolicy",
     "Scenario",
     "Settings",
     "SimulatorConfig",

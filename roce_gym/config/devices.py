@@ -106,6 +106,24 @@ class NicConfig(Model):
     )
     retry_limit: Annotated[int, Field(ge=0, le=7)] = Field(7, description="IBTA: 3 bits")
     nack_interval_us: Positive = Field(500.0, description="before a gap is reported again")
+    out_of_order: bool = Field(
+        False, description="data may arrive in any order; else a gap is answered with a NACK"
+    )
+    reorder_window_packets: Annotated[int, Field(ge=1, le=4096)] = Field(
+        128,
+        description="out of order: how far beyond a gap data is taken, in MTUs; a bitmap of 128 "
+        "bits, as IRN's (Mittal et al., SIGCOMM 2018, section 6.1)",
+    )
+    reorder_wait_us: NonNegative = Field(
+        100.0,
+        description="out of order: a gap this old counts as a loss; IRN's low timeout (section "
+        "4.1). IRN itself takes every gap for one: 0",
+    )
+    recovery: Literal["go_back_n", "go_back_0", "selective_repeat"] = Field(
+        "go_back_n",
+        description="what is sent again: all from the gap on; the whole message (Guo et al., "
+        "SIGCOMM 2016); what the receiver misses (IRN)",
+    )
     ack_ignores_pause: bool = Field(
         False, description="a paused host goes on sending ACKs: a flaw of the ns-3 reference"
     )
@@ -118,5 +136,15 @@ class NicConfig(Model):
                 f"window_bytes = {self.window_bytes} closes before an ACK is due; allowed: 0, or "
                 f"at least {least} with ack_every = {self.ack_every}, "
                 f"mtu_bytes = {self.mtu_bytes}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _recovery_fits_the_receiver(self) -> NicConfig:
+        needed = {"selective_repeat": True, "go_back_0": False}.get(self.recovery)
+        if needed is not None and self.out_of_order != needed:
+            raise ValueError(
+                f"recovery = {self.recovery!r} needs out_of_order = {str(needed).lower()}, not "
+                f"{str(self.out_of_order).lower()}"
             )
         return self

@@ -10,6 +10,7 @@ from roce_gym.asics import ASICS
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass, with_default_alpha
 from roce_gym.config.fields import MAX_PRIORITIES, Model, NonNegative
 from roce_gym.config.networks import Topology
+from roce_gym.config.routing import LinkEvent, RoutingConfig
 from roce_gym.config.tenants import Tenant
 from roce_gym.errors import ConfigError
 from roce_gym.faults import explain
@@ -54,6 +55,8 @@ class Scenario(Model):
     topology: Topology
     switch: SwitchConfig = SwitchConfig()
     nic: NicConfig = NicConfig()
+    routing: RoutingConfig = RoutingConfig()
+    link_events: tuple[LinkEvent, ...] = ()
     classes: Annotated[tuple[TrafficClass, ...], Field(min_length=1, max_length=MAX_PRIORITIES)] = (
         TrafficClass(),
     )
@@ -97,6 +100,10 @@ class Scenario(Model):
                     f"classes.{c.name}.headroom_bytes = 'sonic' needs a switch that SONiC's rule "
                     f"is for, not switch.asic = {self.switch.asic!r}; allowed: {', '.join(known)}"
                 )
+        if self.link_events and self.simulator.tie_order == "scheduled":
+            raise ValueError(
+                "simulator.tie_order = 'scheduled' knows no link_events; allowed: 'id'"
+            )
         return self
 
 

@@ -8,6 +8,7 @@ from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.pool import new_message, new_packet
 from roce_gym.sim.port import append, choose_class, take
+from roce_gym.sim.resend import next_requested
 from roce_gym.sim.scheduler import (
     activate,
     arm_for_paced,
@@ -19,7 +20,7 @@ from roce_gym.sim.scheduler import (
     update_waiting,
     withdraw,
 )
-from roce_gym.sim.types import CC_NONE, DATA, FAILED, LAST, NONE, ZERO
+from roce_gym.sim.types import CC_NONE, DATA, FAILED, LAST, NONE, SELECTIVE, ZERO
 from roce_gym.sim.wheel import push_far
 
 _BIT_PS_PER_BYTE = 8 * 10**12
@@ -76,24 +77,33 @@ def _next_data(s, link, host, cls, now):
     scheduler["last_served"] = local
     qp = scheduler["first_qp"] + local
     sender = s.sender[qp]
-    payload = min(params["mtu"], sender["message_end"] - sender["snd_nxt"])
-    end = sender["snd_nxt"] + payload
-    flags = LAST if end == sender["message_end"] else ZERO
-    size = payload + params["header"]
     if sender["snd_una"] == sender["snd_nxt"]:
         sender["progress_ps"] = now
     if params["rto_ps"] > 0 and sender["timer_armed"] == 0:
         arm_retransmission(s, qp, now + params["rto_ps"])
+    if params["receiving"] == SELECTIVE and s.resend[qp]["first"] != NONE:
+        p = next_requested(s, qp, cls)
+        _count_sent(s, link, cls, int64(s.packet[p]["size"]))
+        return p
+    payload = min(params["mtu"], sender["message_end"] - sender["snd_nxt"])
+    end = sender["snd_nxt"] + payload
+    flags = LAST if end == sender["message_end"] else ZERO
+    size = payload + params["header"]
     p = new_packet(s, DATA, qp, cls, size, sender["snd_nxt"], flags)
     sender["snd_nxt"] = end
     if flags == LAST and end < s.qp[qp]["posted"]:
         following = s.message[s.qp[qp]["sending"]]["next"]
         s.qp[qp]["sending"] = following
         sender["message_end"] = s.message[following]["end"]
-    queue = s.queue[link * params["num_classes"] + cls]
+    _count_sent(s, link, cls, size)
+    return p
+
+
+@helper
+def _count_sent(s, link, cls, size):
+    queue = s.queue[link * s.params[0]["num_classes"] + cls]
     queue["tx_bytes"] += size
     queue["tx_packets"] += 1
-    return p
 
 
 @helper

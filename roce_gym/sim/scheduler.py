@@ -12,18 +12,20 @@ from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.handle import prefetch
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.port import on_clock
-from roce_gym.sim.types import FOREVER, IDLE, NONE, PACED, READY, ZERO
+from roce_gym.sim.types import FOREVER, IDLE, NONE, PACED, READY, SELECTIVE, ZERO
 from roce_gym.sim.wheel import cancel, lowest_bit, push_far, schedule
 
 
 @helper
 def sendable(s, qp):
-    """Bytes are posted and the window is open."""
+    """Bytes are posted and the window is open; or a gap was reported (selective repeat)."""
     sender = s.sender[qp]
     window = s.params[0]["window"]
-    if sender["snd_nxt"] == sender["message_end"]:
-        return False
-    return window == 0 or sender["snd_nxt"] - sender["snd_una"] < window
+    if sender["snd_nxt"] != sender["message_end"] and (
+        window == 0 or sender["snd_nxt"] - sender["snd_una"] < window
+    ):
+        return True
+    return s.params[0]["receiving"] == SELECTIVE and s.resend[qp]["first"] != NONE
 
 
 @helper

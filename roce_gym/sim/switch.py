@@ -8,6 +8,7 @@ from roce_gym.sim.jit import helper
 from roce_gym.sim.pool import free_packet, new_packet
 from roce_gym.sim.port import append, await_free, choose_class, take, transmit
 from roce_gym.sim.rng import next_mrg32k3a, uniform
+from roce_gym.sim.routing import next_hop
 from roce_gym.sim.types import (
     CE,
     DATA,
@@ -29,8 +30,15 @@ def forward(s, link, p, now):
     packet = s.packet[p]
     hop = packet["hop"] + 1
     packet["hop"] = hop
-    route = 2 * packet["qp"] + (0 if packet["kind"] == DATA else 1)
-    out = int64(s.path[route * params["max_hops"] + hop])
+    if params["hop_by_hop"] == 1:
+        out = next_hop(s, link, p, now)
+        if out == NONE:
+            s.link_losses[link] += 1
+            free_packet(s, p)
+            return NONE
+    else:
+        route = 2 * packet["qp"] + (0 if packet["kind"] == DATA else 1)
+        out = int64(s.path[route * params["max_hops"] + hop])
     cls = int64(packet["cls"])
     port = link * params["num_classes"] + cls
     switch = s.switch[s.link[link]["dst"] - params["num_hosts"]]

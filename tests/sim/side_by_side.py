@@ -97,6 +97,7 @@ class SideBySide:
             ("alpha", state.dcqcn, "alpha"),
             ("expected", state.receiver, "expected"),
             ("cnps", state.qp, "cnps"),
+            ("nacks", state.receiver, "nacks"),
         ):
             pairs[name] = (records[name], [getattr(q, theirs) for q in naive.qps])
         if self.counts_events:
