@@ -557,11 +557,15 @@ class NaiveSimulator:
                     self.inputs[link.id, c] = slot
                     self.switches[link.dst].inputs.append(slot)
 
+        window = self.nic.window_bytes
+        if self.nic.out_of_order:
+            most = self.nic.reorder_window_packets * self.nic.mtu_bytes
+            window = min(window, most) if window else most
         self.qps: list[Qp] = []
         for i, qp in enumerate(plan.qps):
             cls = self.internal_class[scenario.classes[qp.class_index].name]
             cc = Dcqcn(self._dcqcn(qp.tenant), self.hosts[qp.src].link.rate)
-            self.qps.append(Qp(i, qp, cls, cc, self.nic.window_bytes))
+            self.qps.append(Qp(i, qp, cls, cc, window))
 
         self.jobs = [JOB_CLASSES[p.kind](self, i, p) for i, p in enumerate(plan.jobs)]
         self.qp_job = {  # QP -> job, lane, position

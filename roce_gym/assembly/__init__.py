@@ -145,7 +145,7 @@ def _params(
         "ack_every": nic.ack_every,
         "cnp_packets": nic.cnp_mode == "packet",
         "cnp_interval_ps": us_to_ps(nic.cnp_interval_us),
-        "window": nic.window_bytes,
+        "window": nic.sender_window_bytes,
         "rto_ps": us_to_ps(nic.retransmit_timeout_us),
         "retry_limit": nic.retry_limit,
         "nack_interval_ps": us_to_ps(nic.nack_interval_us),
@@ -162,7 +162,6 @@ def _params(
         "num_groups": len(groups(network, plan)) if is_hop_by_hop(scenario) else 0,
         "flowlet_gap_ps": us_to_ps(scenario.routing.flowlet_gap_us),
         "receiving": receiving(nic),
-        "reorder_window": nic.reorder_window_packets * nic.mtu_bytes,
         "reorder_wait_ps": us_to_ps(nic.reorder_wait_us),
     }
     for name, value in values.items():

@@ -2,7 +2,7 @@
 
 Out of order, what lies beyond the first gap is kept as *spans*: the packet record of the first
 arrival of each, chained by rising start, which stands for all that follows without a gap. There are
-no more spans than gaps, whatever the window.
+no more spans than gaps, and not more than the sender's window lets there be.
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ def take_in(s, out, p, payload, now):
         free_packet(s, p)
         send_ack(s, out, qp, ACK, ce, now)
         answered = True
-    elif seq + payload - expected > params["reorder_window"]:
-        free_packet(s, p)
     else:
         s.receiver[qp]["ce_seen"] |= ce
         _hold(s, qp, p, payload, last, now)

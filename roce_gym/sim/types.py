@@ -407,7 +407,6 @@ PARAMS = np.dtype(
         ("num_groups", np.int64),  # columns of State.hop_table
         ("flowlet_gap_ps", np.int64),
         ("receiving", np.int64),  # IN_ORDER, …
-        ("reorder_window", np.int64),  # bytes
         ("reorder_wait_ps", np.int64),
     ],
     align=True,

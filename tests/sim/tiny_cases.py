@@ -135,7 +135,7 @@ def _vary(v: random.Random, raw: dict[str, Any]) -> None:
     repairs = [(False, "go_back_n"), (False, "go_back_0"), (True, "go_back_n")]
     repairs += [(True, "selective_repeat")] * 3
     raw["nic"]["out_of_order"], raw["nic"]["recovery"] = v.choice(repairs)
-    raw["nic"]["reorder_window_packets"] = v.choice([2, 8, 128])
+    raw["nic"]["reorder_window_packets"] = max(raw["nic"]["ack_every"], v.choice([2, 8, 128]))
     raw["nic"]["reorder_wait_us"] = v.choice([0, 0, 1.5, 20])
     network = build_network(validate_scenario(raw).topology)
     raw["link_events"] = [_link_event(v, network) for _ in range(v.choice([0, 1, 2, 4]))]
