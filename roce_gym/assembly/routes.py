@@ -63,7 +63,7 @@ def make_tables(network: Network, router: Router, ends: dict[int, int]) -> dict[
     return {
         "hop_table": table.reshape(-1),
         "hop_set": sets,
-        "hop_link": np.array(flat or [t.NONE], np.int32),
+        "hop_link": np.array(flat or [int(t.NONE)], np.int32),
     }
 
 
@@ -98,9 +98,7 @@ def _make_route(network: Network, plan: Plan, switches: list[int]) -> NDArray[An
     column = {switch: i for i, switch in enumerate(switches)}
     uplink = network.host_link
     route = np.zeros((len(plan.qps), 2), t.ROUTE)
-    for i, ends in enumerate(
-        ([pair.dst for pair in plan.qps], [pair.src for pair in plan.qps])
-    ):
+    for i, ends in enumerate(([pair.dst for pair in plan.qps], [pair.src for pair in plan.qps])):
         to = uplink[np.array(ends, np.intp)]
         route[:, i]["last"] = to ^ 1
         route[:, i]["group"] = [column[switch] for switch in network.link_dst[to].tolist()]

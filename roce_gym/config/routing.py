@@ -48,9 +48,7 @@ class _LinkEvent(Model):
     @model_validator(mode="after")
     def _ordered(self) -> _LinkEvent:
         if self.stop_us is not None and self.stop_us <= self.start_us:
-            raise ValueError(
-                f"stop_us = {self.stop_us} must be after start_us = {self.start_us}"
-            )
+            raise ValueError(f"stop_us = {self.stop_us} must be after start_us = {self.start_us}")
         return self
 
 

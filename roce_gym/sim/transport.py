@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from numpy import int64
 
+from roce_gym.sim.answers import gap_is_new, send_ack, send_cnp, send_nack
 from roce_gym.sim.cc import dcqcn
 from roce_gym.sim.collective import delivered
 from roce_gym.sim.jit import helper, rare
-from roce_gym.sim.answers import gap_is_new, send_ack, send_cnp, send_nack
 from roce_gym.sim.nic import arm_retransmission, fail
 from roce_gym.sim.pool import free_message, free_packet
 from roce_gym.sim.reorder import take_in

@@ -1,9 +1,9 @@
 """Loss, reordering and changing cables, with times worked out on paper.
 
-One message of six packets over a switch: 8 Gb/s is a nanosecond a byte, a packet has 1,000 bytes and
-no header, cables have no delay. Packet `k` leaves the sender until `k + 1` us and is at the receiver
-at `k + 2` us. Packet 2 is lost: the receiver's cable is down from 3.5 to 4.5 us. An ACK or NACK has
-one byte and takes 2 ns.
+One message of six packets over a switch: 8 Gb/s is a nanosecond a byte, a packet has 1,000 bytes
+and no header, cables have no delay. Packet `k` leaves the sender until `k + 1` us and is at the
+receiver at `k + 2` us. Packet 2 is lost: the receiver's cable is down from 3.5 to 4.5 us. An ACK or
+NACK has one byte and takes 2 ns.
 """
 
 from __future__ import annotations
@@ -133,9 +133,7 @@ def test_the_way_of_acks_only():
 
 def test_loss_from_the_beginning_holds_for_the_first_packet():
     """Packet 1 is there at 3 us; the NACK finds 3 under way; from 4 us on all again."""
-    ends, sent, nacks, _ = run(
-        {"kind": "lossy", "between": [1, 2], "loss": 1.0, "stop_us": 1.5}
-    )
+    ends, sent, nacks, _ = run({"kind": "lossy", "between": [1, 2], "loss": 1.0, "stop_us": 1.5})
     assert (ends, sent, nacks) == ([4 + 6 + 1], 4 + 6, 1)
 
 

@@ -14,7 +14,7 @@ MIB = 2**20
 
 
 def goodput_gbps(recovery, loss, us=20_000):
-    """One sender of 4 MiB messages of 1,024 B packets at 40 Gb/s: its goodput, and what it sends."""
+    """Goodput of 4 MiB messages of 1,024 B packets at 40 Gb/s, and the rate of what is sent."""
     raw = {
         "name": "livelock",
         "topology": {"kind": "star", "hosts": 2, "host_rate_gbps": 40},
@@ -27,9 +27,7 @@ def goodput_gbps(recovery, loss, us=20_000):
             "nack_interval_us": 20,
         },
         "preset": "pfc_only",
-        "link_events": [
-            {"kind": "lossy", "between": [2, 0], "direction": "forward", "loss": loss}
-        ],
+        "link_events": [{"kind": "lossy", "between": [2, 0], "direction": "forward", "loss": loss}],
         "tenants": [
             {
                 "name": "only",
@@ -148,7 +146,7 @@ def test_a_bad_cable_holds_back_flows_that_never_cross_it(policy):
                             {"src": 0, "dst": 4, "bytes": 2**30, "data_path": [0, 6, 9, 8, 4]},
                             {"src": 1, "dst": 2, "bytes": 2**30, "data_path": [1, 6, 9, 7, 2]},
                             {"src": 3, "dst": 5, "bytes": 2**30, "data_path": [3, 7, 10, 8, 5]},
-                        ]
+                        ],
                     }
                 ],
             }

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 from side_by_side import SideBySide
 from tiny_cases import make_case
 
 from roce_gym import assembly
-from roce_gym.fabric import Fabric
 
 CASES = range(80)
 SHORT_CASES = range(300, 312)

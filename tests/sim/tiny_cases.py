@@ -114,7 +114,13 @@ def _many_ways(v: random.Random) -> dict[str, Any]:
     if common["kind"] == "ring":
         return common | {"switches": 4, "trunk_rate_gbps": 40}
     if common["kind"] == "clos3":
-        sizes = {"pods": 2, "leaves_per_pod": 2, "hosts_per_leaf": 1, "spines_per_pod": 2, "cores": 4}
+        sizes = {
+            "pods": 2,
+            "leaves_per_pod": 2,
+            "hosts_per_leaf": 1,
+            "spines_per_pod": 2,
+            "cores": 4,
+        }
         return common | sizes | {"spine_rate_gbps": 25, "core_rate_gbps": 40}
     return common | {
         "leaves": 2,
