@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_gym.assembly import build_state
+from roce_gym.assembly.link_events import LinkSchedule
 from roce_gym.assembly.pools import link_free_list
 from roce_gym.config import Scenario, Settings, class_order
 from roce_gym.deadlock import find_deadlock
@@ -41,8 +42,8 @@ def _call(kernel: Any, *args: Any) -> Any:
     return result
 
 
-_GROWING = ("packet", "packet_order", "sent", "seen", "message")
-"""Arrays that are enlarged during a run."""
+_GROWING = ("packet", "packet_order", "sent", "seen", "span", "message", "hop_set", "hop_link")
+"""Arrays that change their length during a run."""
 
 
 def _doubled(array: NDArray[Any]) -> NDArray[Any]:
@@ -102,7 +103,8 @@ class Fabric:
             else make_plan(scenario, self.network, seed, only_tenant=only_tenant)
         )
         host_rate_gbps = self.network.host_rate_bps / BPS_PER_GBPS
-        self._hold(build_state(scenario, self.network, self.plan, seed))
+        self._links = LinkSchedule(scenario, self.network, self.plan, seed)
+        self._hold(build_state(scenario, self.network, self.plan, seed, self._links))
         self._tuner = Tuner(scenario, self.network)
         self.settings = resolve_settings(scenario, host_rate_gbps, preset)
         self._tuner.apply(self._state, self.settings)
@@ -112,6 +114,8 @@ class Fabric:
         self._meter.reset(self._state)
         self._deadlock: tuple[tuple[int, int, int], ...] = ()
         _call(engine.start, self._argument)
+        if self._links.next_change_ps(-1) == 0:
+            self._change_links()
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: all but the table, which holds addresses."""
@@ -167,11 +171,16 @@ class Fabric:
         until_ps = self.now_ps + duration_ps
         logged: list[NDArray[Any]] = []
         while True:
-            status = _call(engine.run, self._argument, until_ps)
+            change_ps = self._links.next_change_ps(self.now_ps)
+            status = _call(engine.run, self._argument, min(until_ps, change_ps))
             logged.append(self._drain_log())
-            if status == t.OK:
+            if status != t.OK:
+                self._mend(status)
+                continue
+            if self.now_ps == change_ps:
+                self._change_links()
+            if self.now_ps == until_ps:
                 break
-            self._mend(status)
         self._deadlock = self._find_deadlock()
         return self._meter.close(self._state, np.concatenate(logged), self._deadlock)
 
@@ -188,6 +197,13 @@ class Fabric:
             (link, order[cls - 1], int(since[link * (len(order) + 1) + cls]))
             for link, cls in find_deadlock(self._state)
         )
+
+    def _change_links(self) -> None:
+        """Cables and routes become what the schedule says about this moment."""
+        state, cut = self._links.apply(self._state, self.now_ps)
+        self._hold(state)
+        for link in cut:
+            _call(engine.kick, self._argument, link)
 
     def _hold(self, state: t.State) -> None:
         """Takes a copy of a state, with what kernels take: its table, or without JIT itself."""
@@ -206,7 +222,8 @@ class Fabric:
             self._enlarge("packet", "free_packet", "packets_left")
             beside = {
                 name: _doubled(getattr(self._state, name))
-                for name in ("packet_order", "sent", "seen")
+                for name in ("packet_order", "sent", "seen", "span")
+                if len(getattr(self._state, name)) > 1
             }
             self._hold(self._state._replace(**beside))
         elif status == t.MESSAGES_LOW:

@@ -100,6 +100,10 @@ class Router:
         links.append(self._uplink[dst] ^ 1)
         return tuple(links)
 
+    def next_links(self, node: int, dst: int) -> tuple[int, ...]:
+        """Links of a switch on shortest paths to a host on another switch, ascending; node ids."""
+        return self._choices(node, self._switch[dst])
+
     def num_paths(self, src: int, dst: int) -> int:
         """Shortest paths between two hosts, among which ECMP chooses; 0 if there is no way."""
         self._require_two_hosts(src, dst)

@@ -52,11 +52,14 @@ class Interval:
         watchdog_dropped_packets: shape (L, C), int64, dropped by that watchdog.
         deadlock: (link, class, paused since when, ps) of ports whose sending ends wait for each
             other for ever, in a circle; empty if there is none. See :mod:`roce_gym.deadlock`.
-        lost_packets: shape (L,), int64, by gray failure.
-        acked_bytes: shape (Q,), int64, acknowledged to the sender.
-        delivered_bytes: shape (Q,), int64, arrived in order.
+        lost_packets: shape (L,), int64, by gray failure, on a link that is down, or without a route
+            at its end.
+        acked_bytes: shape (Q,), int64, acknowledged to the sender; negative where go-back-0 gave
+            up more than that.
+        delivered_bytes: shape (Q,), int64, arrived in order; likewise.
         outstanding_bytes: shape (Q,), int64, posted and not acknowledged, at the end.
         cnps: shape (Q,), int64, notifications taken in by the sender.
+        nacks: shape (Q,), int64, sent by the receiver.
         rate_bps: shape (Q,), int64, at the end.
         alpha: shape (Q,), float64, at the end; 0 where a QP has another algorithm than DCQCN.
         job_busy_ps: shape (J,), int64, time in completed rounds, counted when they complete.
@@ -64,6 +67,7 @@ class Interval:
         job_begun_ps: shape (J,), int64, when the round under way began, -1 between rounds.
         completions: structured, fields of `sim.types.COMPLETION`: rounds, bursts, flows that ended.
         failed_qps: queue pairs that have passed their retry limit, since time 0.
+        unreachable_qps: queue pairs to whose far end no route leads, at the end.
         events: events handled.
     """
 
@@ -94,6 +98,7 @@ class Interval:
     delivered_bytes: Ints
     outstanding_bytes: Ints
     cnps: Ints
+    nacks: Ints
     rate_bps: Ints
     alpha: Floats
     job_busy_ps: Ints
@@ -101,6 +106,7 @@ class Interval:
     job_begun_ps: Ints
     completions: NDArray[Any]
     failed_qps: int
+    unreachable_qps: int
     events: int
 
 
@@ -151,6 +157,7 @@ class Meter:
             "acked_bytes": state.sender["snd_una"].copy(),
             "delivered_bytes": state.receiver["expected"].copy(),
             "cnps": state.qp["cnps"].copy(),
+            "nacks": state.receiver["nacks"].astype(np.int64),
             "job_busy_ps": state.job["busy_ps"].copy(),
             "events": int(state.core[0]["events"]),
         }
@@ -197,6 +204,7 @@ class Meter:
             job_begun_ps=np.where(begun == t.FOREVER, -1, begun),
             completions=completions,
             failed_qps=int(state.core[0]["failed_qps"]),
+            unreachable_qps=int(state.core[0]["unreachable_qps"]),
             **difference,
         )
         self._before = after

@@ -12,6 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+import naive_repair
+from naive_routing import Routes
+
 from roce_gym.config import (
     BufferConfig,
     DcqcnConfig,
@@ -52,14 +55,15 @@ class Packet:
     cls: int
     size: int
     qp: int = -1
-    path: tuple[int, ...] = ()
-    hop: int = 0  # path[hop] is the link it is on or waits for
+    hop: int = 0  # links before the one it is on or waits for
     seq: int = 0  # of the first byte (DATA), next expected byte (ACK, NACK)
     payload: int = 0
     last: bool = False
     ce: bool = False
     cnp_flag: bool = False
     paused_class: int = -1  # PAUSE and RESUME
+    came_on: int = -1  # at a switch: input link
+    gap: tuple[int, int] = (0, 0)  # NACK of selective repeat
 
 
 class Link:
@@ -75,6 +79,7 @@ class Link:
         self.ps_per_kib = ps_per_kib(self.rate)
         self.free = 0
         self.tx_done_pending = False
+        self.down = False
         self.in_flight: deque[Packet] = deque()
         self.arrivals = 0
         self.queues: list[deque[Packet]] = [deque() for _ in range(n)]
@@ -303,12 +308,18 @@ class Qp:
         self.retries = 0
         self.failed = False
         self.cnps = 0
+        self.gaps: deque[tuple[int, int]] = deque()  # reported, not filled (selective repeat)
         # receiver
         self.expected = 0
         self.unacked_packets = 0
         self.ce_seen = False
         self.last_nack: tuple[int, int] | None = None  # value, time
         self.last_cnp: int | None = None
+        self.held: dict[int, tuple[Packet, int]] = {}  # beyond the first gap, with time of arrival
+        self.reported = 0  # gaps below were reported
+        self.reorder_timer = False
+        self.message_start = 0
+        self.nacks = 0
 
     @property
     def rate_bps(self) -> int:
@@ -325,7 +336,8 @@ class Qp:
     @property
     def sendable(self) -> bool:
         open_window = self.window == 0 or self.snd_nxt - self.snd_una < self.window
-        return not self.failed and self.posted > self.snd_nxt and open_window
+        is_new = self.posted > self.snd_nxt and open_window
+        return not self.failed and (is_new or bool(self.gaps))
 
 
 # --------------------------------------------------------------------------- jobs (9)
@@ -627,11 +639,15 @@ class NaiveSimulator:
         ]
         self.tenants_shaped = any(tenant.shaper is not None for tenant in scenario.tenants)
 
+        window = self.nic.window_bytes
+        if self.nic.out_of_order:
+            most = self.nic.reorder_window_packets * self.nic.mtu_bytes
+            window = min(window, most) if window else most
         self.qps: list[Qp] = []
         for i, qp in enumerate(plan.qps):
             cls = self.internal_class[scenario.classes[qp.class_index].name]
             cc = Dcqcn(self._dcqcn(qp.tenant), self.hosts[qp.src].link.rate)
-            self.qps.append(Qp(i, qp, cls, cc, self.nic.window_bytes))
+            self.qps.append(Qp(i, qp, cls, cc, window))
 
         self.jobs = [JOB_CLASSES[p.kind](self, i, p) for i, p in enumerate(plan.jobs)]
         self.qp_job = {  # QP -> job, lane, position
@@ -650,9 +666,27 @@ class NaiveSimulator:
             job.begin()
         for i, storm in enumerate(scenario.faults.storms):
             self._set_pfc_timer("STORM", i, us_to_ps(storm.start_us))
+        self.uniform = uniform
+        self.routes = Routes(self)
+        self.changes = deque(self.routes.times)
+        if self.changes and self.changes[0] == 0:
+            self.routes.change(self.changes.popleft())
 
     def run(self, until_ps: int) -> None:
         """Handles all events up to and including `until_ps`."""
+        while self.changes and self.changes[0] <= until_ps:
+            self._run_events(self.changes[0])
+            self.routes.change(self.changes.popleft())
+        self._run_events(until_ps)
+        self.now = until_ps
+        for qp in self.qps:
+            qp.cc.advance(until_ps, inclusive=True)
+        for link in self.links:
+            for c in range(1, len(link.told)):
+                if link.told[c]:
+                    self._count_pause(link, c, until_ps)
+
+    def _run_events(self, until_ps: int) -> None:
         while self.heap and self.heap[0][0] <= until_ps:
             t, kind, ident = heapq.heappop(self.heap)
             if kind == WAKE and self.hosts[ident].wake_at != t:
@@ -662,13 +696,6 @@ class NaiveSimulator:
             (self._on_arrival, self._on_tx_done, self._on_wake, self._on_timer)[kind](ident, t)
             while self.to_serve:
                 self._serve(self.hosts[self.to_serve.popleft()].link, t)
-        self.now = until_ps
-        for qp in self.qps:
-            qp.cc.advance(until_ps, inclusive=True)
-        for link in self.links:
-            for c in range(1, len(link.told)):
-                if link.told[c]:
-                    self._count_pause(link, c, until_ps)
 
     def set_settings(self, settings: Settings) -> None:
         """New settings from now on."""
@@ -703,6 +730,10 @@ class NaiveSimulator:
     def set_job_timer(self, job: Job, t: int) -> None:
         self._schedule(t, TIMER, len(self.qps) + len(self.members) + job.id)
 
+    def set_reorder_timer(self, qp: Qp, t: int) -> None:
+        others = len(self.qps) + len(self.members) + len(self.jobs)
+        self._schedule(t, TIMER, others + qp.id)
+
     def member_id(self, job: Job, rank: int) -> int:
         return self.members.index((job, rank))
 
@@ -724,12 +755,24 @@ class NaiveSimulator:
         elif ident < num_qps + num_members + len(self.jobs):
             self.jobs[ident - num_qps - num_members].on_timer(t)
         else:
-            ident -= num_qps + num_members + len(self.jobs)
-            of_pfc = self._num_pfc_timers()
-            if ident < of_pfc:
-                self._on_pfc_timer(ident, t)
-            else:
-                self._on_bucket(ident - of_pfc, t)
+            self._on_late_timer(ident - num_qps - num_members - len(self.jobs), t)
+
+    def _on_late_timer(self, ident: int, t: int) -> None:
+        reordering = len(self.qps) if self.nic.out_of_order else 0
+        of_pfc = self._num_pfc_timers()
+        if ident < reordering:
+            qp = self.qps[ident]
+            qp.reorder_timer = False
+            if naive_repair.report(self, qp, t):
+                self._serve_later(qp.plan.dst)
+        elif ident < reordering + of_pfc:
+            self._on_pfc_timer(ident - reordering, t)
+        else:
+            self._on_bucket(ident - reordering - of_pfc, t)
+
+    def _first_pfc_timer(self) -> int:
+        reordering = len(self.qps) if self.nic.out_of_order else 0
+        return len(self.qps) + len(self.members) + len(self.jobs) + reordering
 
     def _num_pfc_timers(self) -> int:
         return sum(count for _, count in self._pfc_timers())
@@ -737,7 +780,7 @@ class NaiveSimulator:
     def _bucket_timer(self, bucket: Bucket, ident: int, t: int) -> None:
         if not bucket.pending:
             bucket.pending = True
-            first = len(self.qps) + len(self.members) + len(self.jobs) + self._num_pfc_timers()
+            first = self._first_pfc_timer() + self._num_pfc_timers()
             self._schedule(t, TIMER, first + ident)
 
     def _on_bucket(self, ident: int, t: int) -> None:
@@ -754,13 +797,15 @@ class NaiveSimulator:
     def _on_arrival(self, ident: int, t: int) -> None:
         link = self.links[ident]
         packet = link.in_flight.popleft()
-        if packet.kind in ("PAUSE", "RESUME"):
-            self._on_pfc(link, packet, t)
-            return
-        n = link.arrivals
-        link.arrivals += 1
-        if uniform(self.seed, LOSS, ident, n) < link.loss:
+        is_pfc = packet.kind in ("PAUSE", "RESUME")
+        lost = False
+        if link.down or (link.loss > 0 and not is_pfc):
+            lost = link.down or uniform(self.seed, LOSS, ident, link.arrivals) < link.loss
+            link.arrivals += 1
+        if lost:
             self.lost[ident] += 1
+        elif is_pfc:
+            self._on_pfc(link, packet, t)
         elif link.dst in self.switches:
             self._forward(link, packet, t)
         else:
@@ -777,9 +822,12 @@ class NaiveSimulator:
             self.tx_bytes[link.id][self.scenario_index[packet.cls]] += packet.size
 
     def _make_tx_done_pending(self, link: Link) -> None:
+        self.make_tx_done_pending(link, link.free)
+
+    def make_tx_done_pending(self, link: Link, t: int) -> None:
         if not link.tx_done_pending:
             link.tx_done_pending = True
-            self._schedule(link.free, TX_DONE, link.id)
+            self._schedule(t, TX_DONE, link.id)
 
     def _serve(self, link: Link, t: int) -> None:
         if link.free > t:
@@ -903,16 +951,22 @@ class NaiveSimulator:
         return max(0, slot.bytes - self._buffer(slot.cls).reserved_bytes)
 
     def _forward(self, link: Link, packet: Packet, t: int) -> None:
+        packet.hop += 1
+        packet.came_on = link.id
+        chosen = self.routes.output(link, packet, t)
+        if chosen is None:
+            self.lost[link.id] += 1
+            return
         switch, slot = self.switches[link.dst], self.inputs[link.id, packet.cls]
         c, s, index = packet.cls, packet.size, self.scenario_index[packet.cls]
-        for port in (packet.path[packet.hop + 1], link.id ^ 1):
+        for port in (chosen, link.id ^ 1):
             if self.pfc.watchdog.action == "drop" and self._is_storming(port, c):
                 self.watchdog_drops[port][index] += 1
                 return
         m, u = self._threshold(switch, slot), self._used(slot)
         beyond = slot.bytes + s - self._buffer(c).reserved_bytes
         over = beyond > 0 and (beyond > m or beyond - u > self._free(switch, c))
-        output = self.links[packet.path[packet.hop + 1]]
+        output = self.links[chosen]
         # `over` implies the bracket of the rule for dropping; without it the packet fits in the
         # reserve and the shared buffer, and "a packet within the reserve is never dropped".
         common = self.scenario.switch.headroom_pool_bytes
@@ -927,7 +981,6 @@ class NaiveSimulator:
         else:
             slot.bytes += s
             switch.shared[self._pool_of(c)] += self._used(slot) - u
-        packet.hop += 1
         output.queues[c].append(packet)
         most = max(self.max_queue_bytes[output.id][index], output.queue_bytes(c))
         self.max_queue_bytes[output.id][index] = most
@@ -980,7 +1033,7 @@ class NaiveSimulator:
 
     def _give_back(self, output: Link, packet: Packet, t: int) -> None:
         c = packet.cls
-        switch, slot = self.switches[output.src], self.inputs[packet.path[packet.hop - 1], c]
+        switch, slot = self.switches[output.src], self.inputs[packet.came_on, c]
         used_before = self._used(slot)
         from_headroom = min(slot.headroom_used, packet.size)
         slot.headroom_used -= from_headroom
@@ -1093,7 +1146,7 @@ class NaiveSimulator:
         return [*kinds, ("STORM", len(self.scenario.faults.storms))]
 
     def _set_pfc_timer(self, kind: str, ident: int, t: int) -> None:
-        number = len(self.qps) + len(self.members) + len(self.jobs)
+        number = self._first_pfc_timer()
         for name, count in self._pfc_timers():
             if name == kind:
                 self._schedule(t, TIMER, number + ident)
@@ -1313,17 +1366,18 @@ class NaiveSimulator:
 
     def _send_data(self, qp: Qp, link: Link, t: int) -> None:
         nic, controlled = self.nic, qp.cc.config.enabled
-        message = next(m for m in qp.messages if m.end > qp.snd_nxt)
-        payload = min(nic.mtu_bytes, message.end - qp.snd_nxt)
+        again = bool(qp.gaps)
+        seq = qp.gaps[0][0] if again else qp.snd_nxt
+        message = next(m for m in qp.messages if m.end > seq)
+        payload = min(nic.mtu_bytes, message.end - seq)
         packet = Packet(
             "DATA",
             qp.cls,
             payload + nic.header_bytes,
             qp.id,
-            qp.plan.data_links,
-            seq=qp.snd_nxt,
+            seq=seq,
             payload=payload,
-            last=qp.snd_nxt + payload == message.end,
+            last=seq + payload == message.end,
         )
         self._transmit(link, packet, t)
         self._tenant_bucket(qp).spend(packet.size, t)
@@ -1338,10 +1392,19 @@ class NaiveSimulator:
             qp.cc.on_sent(packet.size)
         if qp.snd_nxt == qp.snd_una:
             qp.last_progress = t  # bytes are outstanding again
-        qp.snd_nxt += payload
+        if again:
+            qp.gaps[0] = (seq + payload, qp.gaps[0][1])
+            self._trim(qp)
+        else:
+            qp.snd_nxt += payload
         if not qp.timer_running and nic.retransmit_timeout_us > 0:
             self.set_qp_timer(qp, t + us_to_ps(nic.retransmit_timeout_us))
         self._refresh(qp, t, has_sent=True)
+
+    def _trim(self, qp: Qp) -> None:
+        """Forgets the parts of gaps that are acknowledged or sent again."""
+        clipped = [(max(start, qp.snd_una), end) for start, end in qp.gaps]
+        qp.gaps = deque(gap for gap in clipped if gap[0] < gap[1])
 
     def _pace(self, qp: Qp, t: int, owed: int) -> None:
         """Waits for `owed` (bit x 10^-12) from `t` on, at most to the next increase of the rate."""
@@ -1365,6 +1428,7 @@ class NaiveSimulator:
             qp.failed = True
             self._refresh(qp, t)
             return
+        naive_repair.on_timeout(self, qp)
         qp.snd_nxt = qp.snd_una
         self.set_qp_timer(qp, t + rto)
         self._refresh(qp, t)
@@ -1392,6 +1456,8 @@ class NaiveSimulator:
                 qp.last_cnp = t
                 self._send_control("CNP", qp)
                 answered = True
+        if self.nic.out_of_order or self.nic.recovery == "go_back_0":
+            return naive_repair.take_in(self, qp, packet, t) or answered
         if packet.seq > qp.expected:
             interval = us_to_ps(self.nic.nack_interval_us)
             last = qp.last_nack
@@ -1416,18 +1482,20 @@ class NaiveSimulator:
                 job.on_delivered(lane, position, t)
         return answered
 
-    def _send_control(self, kind: str, qp: Qp) -> None:
+    def _send_control(self, kind: str, qp: Qp) -> Packet:
         """Queues an ACK, NACK or CNP at the receiver."""
         nic = self.nic
         name = nic.cnp_class if kind == "CNP" else nic.ack_class
         cls = qp.cls if name is None else self.internal_class[name]
         size = nic.cnp_bytes if kind == "CNP" else nic.ack_bytes
-        packet = Packet(kind, cls, size, qp.id, qp.plan.ack_links, seq=qp.expected)
+        packet = Packet(kind, cls, size, qp.id, seq=qp.expected)
+        qp.nacks += kind == "NACK"
         if kind != "CNP":
             packet.cnp_flag = nic.cnp_mode == "ack_echo" and qp.ce_seen
             qp.ce_seen = False
             qp.unacked_packets = 0
         self.hosts[qp.plan.dst].link.queues[cls].append(packet)
+        return packet
 
     def _on_cnp(self, qp: Qp, t: int) -> None:
         qp.cnps += 1
@@ -1445,8 +1513,9 @@ class NaiveSimulator:
             qp.retries = 0
         while qp.messages and qp.messages[0].end <= qp.snd_una:
             self.qp_job[qp.id][0].on_acknowledged(qp.messages.popleft(), t)
-        if packet.kind == "NACK" and packet.seq >= before:
-            qp.snd_nxt = qp.snd_una
+        if packet.kind == "NACK":
+            naive_repair.on_nack(self, qp, packet, before)
+        self._trim(qp)
         self._refresh(qp, t)
 
     def _dcqcn(self, tenant: int) -> DcqcnConfig:

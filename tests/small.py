@@ -55,7 +55,7 @@ def make_interval(scenario, network, plan, start_us=0.0, end_us=100.0, **fields)
             value = np.zeros(0, t.COMPLETION)
         elif field.name == "deadlock":
             value = ()
-        elif field.name in ("failed_qps", "events"):
+        elif field.name in ("failed_qps", "unreachable_qps", "events"):
             value = 0
         elif field.name == "lost_packets":
             value = np.zeros(links, np.int64)
@@ -65,7 +65,9 @@ def make_interval(scenario, network, plan, start_us=0.0, end_us=100.0, **fields)
             value = np.zeros(len(plan.qps))
         elif field.name == "rate_bps":
             value = np.full(len(plan.qps), 100_000_000_000, np.int64)
-        elif field.name in (*("acked_bytes", "delivered_bytes", "outstanding_bytes", "cnps"),):
+        elif field.name in (
+            *("acked_bytes", "delivered_bytes", "outstanding_bytes", "cnps", "nacks"),
+        ):
             value = np.zeros(len(plan.qps), np.int64)
         elif field.name == "queue_mean_bytes":
             value = np.zeros((links, classes))

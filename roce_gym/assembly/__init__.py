@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 
 from roce_gym.assembly.devices import make_ingress, make_links, make_queues
 from roce_gym.assembly.endpoints import (
+    make_held,
     make_paced,
     make_paths,
     make_qps,
     make_receivers,
+    make_resend,
     make_schedulers,
     make_senders,
+    receiving,
 )
 from roce_gym.assembly.events import (
     first_bucket_slot,
@@ -25,6 +28,7 @@ from roce_gym.assembly.events import (
     wheel_size,
 )
 from roce_gym.assembly.jobs import make_jobs
+from roce_gym.assembly.link_events import LinkSchedule
 from roce_gym.assembly.pfc import make_pfc_ports, make_storms, make_watchdogs, pfc_params
 from roce_gym.assembly.pools import make_pools, most_posts
 from roce_gym.assembly.queueing import (
@@ -37,6 +41,7 @@ from roce_gym.assembly.queueing import (
     make_xoff,
     scheduling_params,
 )
+from roce_gym.assembly.routes import POLICIES, groups, is_hop_by_hop, make_routes
 from roce_gym.assembly.senders import add_windows, make_feedback, make_records, sender_params, trace
 from roce_gym.config import Scenario, class_order
 from roce_gym.sim import types as t
@@ -48,13 +53,25 @@ from roce_gym.workload.plan import Plan
 MIN_LOG = 1024
 
 
-def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> t.State:
+def build_state(
+    scenario: Scenario,
+    network: Network,
+    plan: Plan,
+    seed: int,
+    schedule: LinkSchedule | None = None,
+) -> t.State:
     """The state at time 0, before settings are applied and jobs are started.
 
+    Args:
+        scenario, network, plan, seed: what to build.
+        schedule: what happens to the links, if that is made already.
+
     Raises:
-        ConfigError: headroom and reserve do not fit into a switch's buffer, or a fault is at a host
-            that does not exist.
+        ConfigError: headroom and reserve do not fit into a switch's buffer, a fault is at a host
+            that does not exist, or a link event concerns a cable that there is not.
     """
+    if schedule is None:
+        schedule = LinkSchedule(scenario, network, plan, seed)
     order = class_order(scenario)
     internal = {scenario.classes[c].name: i + 1 for i, c in enumerate(order)}
     num_classes = len(order) + 1
@@ -62,8 +79,8 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
     bucket = make_buckets(scenario, network)
     tenant_bucket = make_tenant_buckets(scenario, network)
     slots = first_bucket + len(tenant_bucket) + len(bucket)
-    buckets, shift = wheel_size(scenario.nic, network, plan)
-    path, max_hops = make_paths(plan)
+    buckets, shift = wheel_size(scenario.nic, network, plan, schedule.lowest_rate_bps)
+    path, max_hops = make_paths(plan, schedule.longest_detour)
     jobs = make_jobs(plan)
     nic, ready = make_schedulers(network, plan, num_classes, order)
     packet, message = make_pools(network, plan)
@@ -72,6 +89,8 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
     sender = make_senders(len(plan.qps))
     trace(scenario, qp, sender)
     ingress = make_ingress(scenario, network, order)
+    kicks = network.num_links if scenario.link_events else 0
+    routes = make_routes(scenario, network, plan, max_hops)
     return t.State(
         params=_params(
             scenario, network, plan, seed, max_hops, (buckets - 2) << shift, first_bucket
@@ -84,7 +103,7 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
         bucket_bits=np.zeros(buckets // 32, np.int64),
         bucket_words=np.zeros(buckets // 1024, np.int64),
         current=np.zeros(places, np.int64),
-        far=np.zeros(slots - 2 * network.num_links, t.TIMER),
+        far=np.zeros(slots - 2 * network.num_links + kicks, t.TIMER),
         packet=packet,
         packet_order=np.zeros(len(packet), np.int64),
         link=make_links(network),
@@ -104,6 +123,10 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
         watchdog=make_watchdogs(scenario, network),
         storm=make_storms(scenario, network, internal),
         path=path,
+        **routes,
+        held=make_held(scenario.nic, plan),
+        resend=make_resend(scenario.nic, plan),
+        span=np.zeros(len(packet) if scenario.nic.out_of_order else 1, t.SPAN),
         qp=qp,
         sender=sender,
         receiver=make_receivers(scenario, plan, internal),
@@ -169,8 +192,14 @@ def _params(
         "far": what_is_far(network, plan),
         "clock_ps": scenario.simulator.clock_ps,
         **sender_params(scenario),
-        "first_pfc_slot": first_pfc_slot(network, plan),
+        "first_pfc_slot": first_pfc_slot(network, plan, nic),
         **pfc_params(scenario.pfc),
+        "hop_by_hop": is_hop_by_hop(scenario),
+        "routing": POLICIES[scenario.routing.policy],
+        "num_groups": len(groups(network, plan)) if is_hop_by_hop(scenario) else 0,
+        "flowlet_gap_ps": us_to_ps(scenario.routing.flowlet_gap_us),
+        "receiving": receiving(nic),
+        "reorder_wait_ps": us_to_ps(nic.reorder_wait_us),
     }
     for name, value in values.items():
         params[0][name] = value

@@ -7,15 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roce_gym.config import Scenario
+from roce_gym.config import NicConfig, Scenario
 from roce_gym.sim import types as t
 from roce_gym.topology.graph import Network
 from roce_gym.workload.plan import Plan
 
 
-def make_paths(plan: Plan) -> tuple[NDArray[np.int32], int]:
+def make_paths(plan: Plan, longest_detour: int = 1) -> tuple[NDArray[np.int32], int]:
     """Links of every QP's data and ACKs, and the longest path's length."""
-    max_hops = max((max(len(pair.data_links), len(pair.ack_links)) for pair in plan.qps), default=1)
+    max_hops = max(
+        (max(len(pair.data_links), len(pair.ack_links)) for pair in plan.qps),
+        default=1,
+    )
+    max_hops = max(max_hops, longest_detour)
     path = np.full((len(plan.qps), 2, max_hops), t.NONE, np.int32)
     for i, pair in enumerate(plan.qps):
         path[i, 0, : len(pair.data_links)] = pair.data_links
@@ -65,6 +69,31 @@ def make_receivers(scenario: Scenario, plan: Plan, internal: dict[str, int]) -> 
     receiver["nack_seq"] = t.NONE
     receiver["cnp_ps"] = -t.FOREVER
     return receiver
+
+
+def make_held(nic: NicConfig, plan: Plan) -> NDArray[Any]:
+    """Receivers that have nothing out of order; one record if they never will."""
+    held = np.zeros(len(plan.qps) if nic.out_of_order else 1, t.REORDER)
+    held["first"] = t.NONE
+    if nic.out_of_order:
+        held["host"] = [pair.dst for pair in plan.qps]
+    return held
+
+
+def make_resend(nic: NicConfig, plan: Plan) -> NDArray[Any]:
+    """Senders that know of no gap; one record if they never hear of gaps."""
+    resend = np.zeros(len(plan.qps) if nic.recovery == "selective_repeat" else 1, t.RESEND)
+    resend["first"] = resend["last"] = t.NONE
+    return resend
+
+
+def receiving(nic: NicConfig) -> int:
+    """What receivers do with data out of order, as the simulator calls it."""
+    if nic.recovery == "go_back_0":
+        return int(t.GO_BACK_0)
+    if nic.recovery == "selective_repeat":
+        return int(t.SELECTIVE)
+    return int(t.OUT_OF_ORDER if nic.out_of_order else t.IN_ORDER)
 
 
 def make_schedulers(

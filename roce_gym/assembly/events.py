@@ -30,9 +30,10 @@ def num_members(plan: Plan) -> int:
     return sum(len(job.hosts) for job in plan.jobs if job.kind in kinds)
 
 
-def first_pfc_slot(network: Network, plan: Plan) -> int:
-    """Slots of all events but PFC's timers, which come last; see `sim/wheel.py`."""
-    timers = len(plan.qps) + num_members(plan) + len(plan.jobs)
+def first_pfc_slot(network: Network, plan: Plan, nic: NicConfig) -> int:
+    """Slots of all events but PFC's timers and token buckets, which come last."""
+    reordering = len(plan.qps) if nic.out_of_order else 0
+    timers = len(plan.qps) + num_members(plan) + len(plan.jobs) + reordering
     return 2 * network.num_links + network.num_hosts + timers
 
 
@@ -40,7 +41,11 @@ def first_bucket_slot(scenario: Scenario, network: Network, plan: Plan) -> int:
     """Events that can exist at once, without those of token buckets; see `sim/wheel.py`."""
     ports = network.num_links * (len(scenario.classes) + 1)
     for_each_port = (2 if scenario.pfc.quanta else 0) + scenario.pfc.watchdog.enabled
-    return first_pfc_slot(network, plan) + for_each_port * ports + len(scenario.faults.storms)
+    return (
+        first_pfc_slot(network, plan, scenario.nic)
+        + for_each_port * ports
+        + len(scenario.faults.storms)
+    )
 
 
 def what_is_far(network: Network, plan: Plan) -> np.int64:
@@ -56,12 +61,14 @@ def largest_frame_bytes(nic: NicConfig) -> int:
     return frame + nic.interframe_gap_bytes
 
 
-def wheel_size(nic: NicConfig, network: Network, plan: Plan) -> tuple[int, int]:
+def wheel_size(
+    nic: NicConfig, network: Network, plan: Plan, lowest_rate_bps: NDArray[np.int64]
+) -> tuple[int, int]:
     """Number of buckets, a power of two, and log2 of their width in ps.
 
     A link at full rate has about one event a data frame; a bucket is as wide as makes
     a few of them, which costs least (sorting against looking for the next one). The wheel is longer
-    than any delay plus serialisation.
+    than any delay plus serialisation, at the lowest rate that each link will have.
     """
     frame = largest_frame_bytes(nic)
     rates = network.link_rate_bps.astype(np.float64)
@@ -71,7 +78,7 @@ def wheel_size(nic: NicConfig, network: Network, plan: Plan) -> tuple[int, int]:
     shift = min(16, max(5, round(np.log2(wanted / events_per_ps))))
     longest = max(
         int(delay) + (frame * ps_per_kib(int(rate)) >> 10)
-        for rate, delay in zip(network.link_rate_bps, network.link_delay_ps, strict=True)
+        for rate, delay in zip(lowest_rate_bps, network.link_delay_ps, strict=True)
     )
     buckets = MIN_BUCKETS
     while buckets < (longest >> shift) + 3:

@@ -84,7 +84,7 @@ def add_windows(
 ) -> NDArray[np.int64]:
     """Says in `sender` what windows there are. Returns their bytes at line rate; empty: none."""
     windows = np.zeros(len(qp), np.int64)
-    fixed = scenario.nic.window_bytes
+    fixed = scenario.nic.sender_window_bytes
     if fixed > 0:
         windows[:] = fixed
         sender["traits"] |= t.HAS_WINDOW
@@ -101,4 +101,6 @@ def add_windows(
                 windows[own] = tenant.window.bytes
             kind = t.RATE_WINDOW if tenant.window.follows_rate else 0
             sender["traits"][own] |= t.HAS_WINDOW | kind
+        if scenario.nic.out_of_order:  # receivers keep track of no more
+            windows = np.minimum(windows, scenario.nic.sender_window_bytes)
     return windows if (sender["traits"] & t.HAS_WINDOW).any() else windows[:0]

@@ -44,6 +44,7 @@ def fabric_results(
         "lost_packets": int(sums["lost_packets"].sum()),
         "losses": _losses(sums["lost_packets"], network),
         **_queue_results(tally, scenario, settings, network, out),
+        "unreachable_queue_pairs": 0 if tally.last is None else tally.last.unreachable_qps,
         "failed_queue_pairs": 0 if tally.last is None else tally.last.failed_qps,
         "events": tally.events,
         **pfc_results(tally, scenario, network),

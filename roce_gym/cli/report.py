@@ -89,6 +89,8 @@ def _fabric(fabric: dict[str, Any]) -> list[tuple[str, str]]:
         ("lost on links", _counted(fabric["lost_packets"], fabric["losses"])),
         ("longest queue", _queue(fabric)),
     ]
+    if fabric["unreachable_queue_pairs"]:
+        rows.append(("CUT OFF", f"{fabric['unreachable_queue_pairs']} queue pairs have no route"))
     if fabric["failed_queue_pairs"]:
         rows.append(("FAILED", f"{fabric['failed_queue_pairs']} queue pairs passed retry limit"))
     return rows

@@ -14,6 +14,14 @@ from roce_gym.config.fields import MAX_PRIORITIES, MAX_RATE_GBPS, MAX_VALUE, MIN
 from roce_gym.config.networks import Dumbbell, Ring, Star, Topology, TopologyFile, Triangle
 from roce_gym.config.pfc import MAX_QUANTA, PfcConfig, WatchdogConfig
 from roce_gym.config.queueing import check_shapers, pool_numbers, pool_sizes
+from roce_gym.config.routing import (
+    LinkDown,
+    LinkEvent,
+    LinkLossy,
+    LinkSlow,
+    RoutingConfig,
+    RoutingPolicy,
+)
 from roce_gym.config.scenario import (
     ControlConfig,
     Scenario,
@@ -71,12 +79,18 @@ __all__ = [
     "Incast",
     "Job",
     "LeafSpine",
+    "LinkDown",
+    "LinkEvent",
+    "LinkLossy",
+    "LinkSlow",
     "NicConfig",
     "PfcConfig",
     "Placement",
     "RailOptimised",
     "Ring",
     "RingAllReduce",
+    "RoutingConfig",
+    "RoutingPolicy",
     "Scenario",
     "SenderConfig",
     "Settings",

@@ -178,6 +178,25 @@ class NicConfig(Model):
     nack_interval_us: Positive = Field(
         500.0, description="before a gap is reported again; as in the HPCC simulator"
     )
+    out_of_order: bool = Field(
+        False, description="data may arrive in any order; else a gap is answered with a NACK"
+    )
+    reorder_window_packets: Annotated[int, Field(ge=1, le=4096)] = Field(
+        512,
+        description="out of order: most MTUs a QP has outstanding, so that the receiver need not "
+        "keep track of more; IRN's is the bandwidth-delay product (Mittal et al., SIGCOMM 2018, "
+        "section 3.2), here with an MTU of 1,024: 400 Gb/s x 10 us",
+    )
+    reorder_wait_us: NonNegative = Field(
+        100.0,
+        description="out of order: a gap this old counts as a loss; IRN's low timeout (section "
+        "4.1). IRN itself takes every gap for one: 0",
+    )
+    recovery: Literal["go_back_n", "go_back_0", "selective_repeat"] = Field(
+        "go_back_n",
+        description="what is sent again: all from the gap on; the whole message (Guo et al., "
+        "SIGCOMM 2016); what the receiver misses (IRN)",
+    )
     ack_ignores_pause: bool = Field(
         False, description="a paused host goes on sending ACKs: a flaw of the ns-3 reference"
     )
@@ -195,5 +214,32 @@ class NicConfig(Model):
                 f"window_bytes = {self.window_bytes} closes before an ACK is due; allowed: 0, or "
                 f"at least {least} with ack_every = {self.ack_every}, "
                 f"mtu_bytes = {self.mtu_bytes}"
+            )
+        return self
+
+    @property
+    def sender_window_bytes(self) -> int:
+        """Most bytes that a QP may have outstanding before it sends another packet; 0 = any."""
+        if not self.out_of_order:
+            return self.window_bytes
+        window_bytes = self.reorder_window_packets * self.mtu_bytes
+        return min(window_bytes, self.window_bytes or window_bytes)
+
+    @model_validator(mode="after")
+    def _reorder_window_lets_acks_come(self) -> NicConfig:
+        if self.out_of_order and self.reorder_window_packets < self.ack_every:
+            raise ValueError(
+                f"reorder_window_packets = {self.reorder_window_packets} closes before an ACK is "
+                f"due; allowed: at least ack_every = {self.ack_every}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _recovery_fits_the_receiver(self) -> NicConfig:
+        needed = {"selective_repeat": True, "go_back_0": False}.get(self.recovery)
+        if needed is not None and self.out_of_order != needed:
+            raise ValueError(
+                f"recovery = {self.recovery!r} needs out_of_order = {str(needed).lower()}, not "
+                f"{str(self.out_of_order).lower()}"
             )
         return self

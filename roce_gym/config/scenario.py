@@ -13,6 +13,7 @@ from roce_gym.config.fields import MAX_PRIORITIES, Model, NonNegative
 from roce_gym.config.networks import Topology
 from roce_gym.config.pfc import PfcConfig
 from roce_gym.config.queueing import check_scheduling, check_shapers, pool_numbers, pool_sizes
+from roce_gym.config.routing import LinkEvent, RoutingConfig
 from roce_gym.config.tenants import Tenant
 from roce_gym.errors import ConfigError
 from roce_gym.faults import explain
@@ -59,6 +60,8 @@ class Scenario(Model):
     switch: SwitchConfig = SwitchConfig()
     nic: NicConfig = NicConfig()
     pfc: PfcConfig = PfcConfig()
+    routing: RoutingConfig = RoutingConfig()
+    link_events: tuple[LinkEvent, ...] = ()
     classes: Annotated[tuple[TrafficClass, ...], Field(min_length=1, max_length=MAX_PRIORITIES)] = (
         TrafficClass(),
     )
@@ -118,6 +121,10 @@ class Scenario(Model):
         least = self.nic.largest_packet_bytes
         check_shapers("classes", {c.name: c.shaper for c in self.classes}, least)
         check_shapers("tenants", {t.name: t.shaper for t in self.tenants}, least)
+        if self.link_events and self.simulator.tie_order == "scheduled":
+            raise ValueError(
+                "simulator.tie_order = 'scheduled' knows no link_events; allowed: 'id'"
+            )
         return self
 
     def _require_time_for_pauses(self, lossless: int) -> None:

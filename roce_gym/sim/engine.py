@@ -16,6 +16,7 @@ from roce_gym.sim.pfc import hear_pfc
 from roce_gym.sim.pfc_timers import on_pfc_timer, start_storms
 from roce_gym.sim.pool import free_packet
 from roce_gym.sim.port import await_free, transmit
+from roce_gym.sim.reorder import on_reorder_timer
 from roce_gym.sim.rng import uniform
 from roce_gym.sim.scheduler import on_tenant_bucket
 from roce_gym.sim.shaper import on_port_bucket
@@ -24,6 +25,7 @@ from roce_gym.sim.switch import forward, next_from_switch
 from roce_gym.sim.transport import on_retransmission_timer, receive
 from roce_gym.sim.types import (
     DATA,
+    DOWN,
     FAR_LINKS,
     FAR_QPS,
     FOREVER,
@@ -36,7 +38,7 @@ from roce_gym.sim.types import (
     STREAM_LOSS,
     WHEEL_OVERRUN,
 )
-from roce_gym.sim.wheel import next_bucket_ps, open_bucket, schedule
+from roce_gym.sim.wheel import next_bucket_ps, open_bucket, push_far, schedule
 
 PACKET_RESERVE = 8
 """More than the packets one event can create (ACK, CNP, pause, resume, data), not counting the one
@@ -55,18 +57,21 @@ def _on_arrival(s, link, now):
         if s.params[0]["scheduled_order"] == 1:
             s.event_order[link] = s.packet_order[following]
         schedule(s, link, packet["stamp"])
-    if packet["kind"] >= PAUSE:
-        return hear_pfc(s, link, p, now)
-    if wire["loss"] > 0.0 and _is_lost(s, link):
+    if wire["loss"] > 0.0 and _is_lost(s, link, int64(packet["kind"])):
         free_packet(s, p)
         return NONE
+    if packet["kind"] >= PAUSE:
+        return hear_pfc(s, link, p, now)
     if wire["dst"] < s.params[0]["num_hosts"]:
         return receive(s, link, p, now)
     return forward(s, link, p, now)
 
 
 @rare
-def _is_lost(s, link):
+def _is_lost(s, link, kind):
+    """Whether a link that loses packets loses this one; PFC frames if it is down."""
+    if kind >= PAUSE and s.link[link]["loss"] < DOWN:
+        return False
     arrivals = s.link_packets[link]
     s.link_packets[link] = arrivals + 1
     if uniform(s.params[0]["seed"], STREAM_LOSS, link, arrivals) >= s.link[link]["loss"]:
@@ -105,7 +110,7 @@ def _serve(s, link, now):
 
 @helper
 def _on_timer(s, timer, now):
-    """A retransmission, compute, job or PFC timer has fired. Returns the link to serve, or NONE."""
+    """A timer has fired. Returns the link to serve, or NONE."""
     params = s.params[0]
     first_pfc = params["first_pfc_slot"] - 2 * params["num_links"] - params["num_hosts"]
     if timer >= first_pfc:
@@ -115,7 +120,11 @@ def _on_timer(s, timer, now):
     elif timer < params["num_qps"] + params["num_members"]:
         on_member_timer(s, timer - params["num_qps"], now)
     else:
-        on_job_timer(s, timer - params["num_qps"] - params["num_members"], now)
+        job = timer - params["num_qps"] - params["num_members"]
+        if job < s.job.size:
+            on_job_timer(s, job, now)
+        else:
+            on_reorder_timer(s, job - s.job.size, now)
     return NONE
 
 
@@ -252,6 +261,21 @@ def _make_start(_key: int) -> Any:
     return entry(start)
 
 
+def _make_kick(_key: int) -> Any:
+    def kick(table, link):
+        """Has a link served as soon as it is free: something outside of the run has changed."""
+        _ = _key
+        s = state_of(table)
+        wire = s.link[link]
+        if wire["done_pending"] == 0:
+            wire["done_pending"] = 1
+            due_ps = max(s.core[0]["now_ps"], wire["free_ps"])
+            push_far(s, s.params[0]["num_links"] + link, due_ps)
+
+    return entry(kick)
+
+
 _KEY = source_hash()
 run = _make_run(_KEY)
 start = _make_start(_KEY)
+kick = _make_kick(_KEY)

@@ -11,6 +11,7 @@ from roce_gym.sim.feedback import begin_feedback
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.pool import new_message, new_packet
 from roce_gym.sim.port import take
+from roce_gym.sim.resend import next_requested
 from roce_gym.sim.scheduler import (
     activate,
     arm_for_paced,
@@ -25,7 +26,17 @@ from roce_gym.sim.scheduler import (
     withdraw,
 )
 from roce_gym.sim.shaper import take_tenant_tokens
-from roce_gym.sim.types import CC_NONE, DATA, FAILED, LAST, NONE, RATE_WINDOW, TRACED, ZERO
+from roce_gym.sim.types import (
+    CC_NONE,
+    DATA,
+    FAILED,
+    LAST,
+    NONE,
+    RATE_WINDOW,
+    SELECTIVE,
+    TRACED,
+    ZERO,
+)
 from roce_gym.sim.wheel import push_far
 
 _BIT_PS_PER_BYTE = 8 * 10**12
@@ -84,14 +95,20 @@ def _next_data(s, link, host, cls, now):
     if sender["traits"] & RATE_WINDOW != 0 and has_shut(s, qp, now):
         return NONE
     scheduler["last_served"] = local
-    payload = min(params["mtu"], sender["message_end"] - sender["snd_nxt"])
-    end = sender["snd_nxt"] + payload
-    flags = LAST if end == sender["message_end"] else ZERO
-    size = payload + params["header"]
     if sender["snd_una"] == sender["snd_nxt"]:
         sender["progress_ps"] = now
     if params["rto_ps"] > 0 and sender["timer_armed"] == 0:
         arm_retransmission(s, qp, now + params["rto_ps"])
+    if params["receiving"] == SELECTIVE and s.resend[qp]["first"] != NONE:
+        p = next_requested(s, qp, cls)
+        if sender["traits"] & TRACED != 0:
+            begin_feedback(s, p, now)
+        _count_sent(s, link, qp, cls, int64(s.packet[p]["size"]), now)
+        return p
+    payload = min(params["mtu"], sender["message_end"] - sender["snd_nxt"])
+    end = sender["snd_nxt"] + payload
+    flags = LAST if end == sender["message_end"] else ZERO
+    size = payload + params["header"]
     p = new_packet(s, DATA, qp, cls, size, sender["snd_nxt"], flags)
     if sender["traits"] & TRACED != 0:
         begin_feedback(s, p, now)
@@ -100,12 +117,17 @@ def _next_data(s, link, host, cls, now):
         following = s.message[s.qp[qp]["sending"]]["next"]
         s.qp[qp]["sending"] = following
         sender["message_end"] = s.message[following]["end"]
-    queue = s.queue[link * params["num_classes"] + cls]
+    _count_sent(s, link, qp, cls, size, now)
+    return p
+
+
+@helper
+def _count_sent(s, link, qp, cls, size, now):
+    queue = s.queue[link * s.params[0]["num_classes"] + cls]
     queue["tx_bytes"] += size
     queue["tx_packets"] += 1
-    if params["tenants_shaped"] == 1:
+    if s.params[0]["tenants_shaped"] == 1:
         take_tenant_tokens(s, int64(qp), int64(size), now)
-    return p
 
 
 @helper

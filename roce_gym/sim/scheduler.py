@@ -31,6 +31,7 @@ from roce_gym.sim.types import (
     PACED,
     RATE_WINDOW,
     READY,
+    SELECTIVE,
     ZERO,
 )
 from roce_gym.sim.wheel import cancel, lowest_bit, pull_far, push_far, schedule
@@ -39,13 +40,14 @@ from roce_gym.sim.window import window_of
 
 @helper
 def sendable(s, qp):
-    """Bytes are posted and the window is open."""
+    """Bytes are posted and the window is open; or a gap was reported (selective repeat)."""
     sender = s.sender[qp]
-    if sender["snd_nxt"] == sender["message_end"]:
-        return False
-    if sender["traits"] & HAS_WINDOW == 0:
+    if sender["snd_nxt"] != sender["message_end"] and (
+        sender["traits"] & HAS_WINDOW == 0
+        or sender["snd_nxt"] - sender["snd_una"] < window_of(s, qp)
+    ):
         return True
-    return sender["snd_nxt"] - sender["snd_una"] < window_of(s, qp)
+    return s.params[0]["receiving"] == SELECTIVE and s.resend[qp]["first"] != NONE
 
 
 @helper

@@ -11,6 +11,7 @@ from roce_gym.sim.pfc import is_kept_empty, send_pfc, tell_to_pause
 from roce_gym.sim.pool import free_packet
 from roce_gym.sim.port import append, take
 from roce_gym.sim.rng import next_mrg32k3a, uniform
+from roce_gym.sim.routing import next_hop
 from roce_gym.sim.shaper import spend, withhold
 from roce_gym.sim.types import (
     CE,
@@ -33,8 +34,15 @@ def forward(s, link, p, now):
     packet = s.packet[p]
     hop = packet["hop"] + 1
     packet["hop"] = hop
-    route = 2 * packet["qp"] + (0 if packet["kind"] == DATA else 1)
-    out = int64(s.path[route * params["max_hops"] + hop])
+    if params["hop_by_hop"] == 1:
+        out = next_hop(s, link, p, now)
+        if out == NONE:
+            s.link_losses[link] += 1
+            free_packet(s, p)
+            return NONE
+    else:
+        route = 2 * packet["qp"] + (0 if packet["kind"] == DATA else 1)
+        out = int64(s.path[route * params["max_hops"] + hop])
     cls = int64(packet["cls"])
     port = link * params["num_classes"] + cls
     if s.core[0]["dropping"] > 0 and is_kept_empty(s, link, out, cls):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from numpy import int64
 
+from roce_gym.sim.answers import gap_is_new, send_ack, send_cnp, send_nack
 from roce_gym.sim.cc import events
 from roce_gym.sim.collective import delivered
 from roce_gym.sim.feedback import return_feedback
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.nic import arm_retransmission, fail
-from roce_gym.sim.pool import free_message, free_packet, new_packet
-from roce_gym.sim.port import append
+from roce_gym.sim.pool import free_message, free_packet
+from roce_gym.sim.reorder import take_in
+from roce_gym.sim.resend import forget_requests, message_start, request, trim
 from roce_gym.sim.scheduler import activate, rate_changed, sendable, serve_later, withdraw
 from roce_gym.sim.types import (
     ACK,
@@ -22,9 +24,12 @@ from roce_gym.sim.types import (
     FAILED,
     FLOWS,
     FOREVER,
+    GO_BACK_0,
+    IN_ORDER,
     LAST,
     NACK,
     NONE,
+    SELECTIVE,
     TRACED,
     ZERO,
 )
@@ -40,18 +45,49 @@ def receive(s, link, p, now):
     flags = int64(packet["flags"])
     if kind == DATA:
         payload = packet["size"] - s.params[0]["header"]
+        if s.params[0]["receiving"] != IN_ORDER:
+            return take_in(s, link ^ 1, p, payload, now)
         free_packet(s, p)
         return _on_data(s, link ^ 1, p, qp, seq, payload, flags, now)
+    if kind == NACK and s.params[0]["receiving"] >= SELECTIVE:
+        _on_special_nack(s, p, now)
+        return link ^ 1
     free_packet(s, p)
     if kind == CNP:
         _notify(s, qp, now)
         return NONE
+    _take_answer(s, p, qp, seq, kind, flags, now)
+    return link ^ 1
+
+
+@helper
+def _take_answer(s, p, qp, seq, kind, flags, now):
     if flags & TRACED != 0:
         _on_traced_ack(s, p, qp, seq, kind, flags, now)
     else:
         _on_ack(s, qp, seq, kind, flags, now)
         activate(s, qp, now)
-    return link ^ 1
+
+
+@rare
+def _on_special_nack(s, p, now):
+    """A NACK that does not mean go-back-N: resend the gap it reports, or the whole message."""
+    packet = s.packet[p]
+    qp = int64(packet["qp"])
+    seq = packet["seq"]
+    stale = seq < s.sender[qp]["snd_una"]
+    flags = int64(packet["flags"])
+    if s.params[0]["receiving"] == SELECTIVE:
+        if stale or s.sender[qp]["state"] == FAILED:
+            free_packet(s, p)
+        else:
+            request(s, qp, p)
+        _take_answer(s, p, qp, seq, ACK, flags, now)
+        return
+    free_packet(s, p)
+    if stale and seq >= message_start(s, qp):
+        s.sender[qp]["snd_una"] = seq
+    _take_answer(s, p, qp, seq, NACK, flags, now)
 
 
 @helper
@@ -63,7 +99,7 @@ def _on_data(s, out, p, qp, seq, payload, flags, now):
     ack = NONE
     ce = flags & CE
     if ce != 0 and params["cnp_packets"] == 1:
-        answered = _send_cnp(s, out, qp, now)
+        answered = send_cnp(s, out, qp, now)
         ce = ZERO
     if seq == receiver["expected"]:
         receiver["expected"] = seq + payload
@@ -71,55 +107,19 @@ def _on_data(s, out, p, qp, seq, payload, flags, now):
         receiver["unacked"] += 1
         last = flags & LAST
         if last != 0 or receiver["unacked"] >= params["ack_every"]:
-            ack = _send_ack(s, out, qp, ACK, ZERO, now)
+            ack = send_ack(s, out, qp, ACK, ZERO, now)
         if last != 0:
             receiver["messages"] += 1
             delivered(s, qp, now)
     elif seq < receiver["expected"]:
-        ack = _send_ack(s, out, qp, ACK, ce, now)
-    elif _gap_is_new(receiver, now, params["nack_interval_ps"]):
-        receiver["nack_seq"] = receiver["expected"]
-        receiver["nack_ps"] = now
-        ack = _send_ack(s, out, qp, NACK, ce, now)
+        ack = send_ack(s, out, qp, ACK, ce, now)
+    elif gap_is_new(receiver, now, params["nack_interval_ps"]):
+        ack = send_nack(s, out, qp, ce, now)
     if ack == NONE:
         return out if answered else NONE
     if flags & TRACED != 0:
         return_feedback(s, p, ack)
     return out
-
-
-@helper
-def _gap_is_new(receiver, now, interval_ps):
-    return receiver["nack_seq"] != receiver["expected"] or now - receiver["nack_ps"] >= interval_ps
-
-
-@helper
-def _send_ack(s, out, qp, kind, ce, now):
-    """ACK or NACK of all bytes before `expected`, with the echo of CE bits seen since the last.
-
-    Returns its packet.
-    """
-    receiver = s.receiver[qp]
-    flags = ECHO if (receiver["ce_seen"] | ce) != 0 else ZERO
-    receiver["ce_seen"] = 0
-    receiver["unacked"] = 0
-    cls = int64(receiver["ack_cls"])
-    p = new_packet(s, kind, qp, cls, s.params[0]["ack"], receiver["expected"], flags)
-    append(s, out, cls, p, now)
-    return p
-
-
-@helper
-def _send_cnp(s, out, qp, now):
-    """A CNP, unless the last one of this QP is too recent; whether it was sent."""
-    receiver = s.receiver[qp]
-    if now - receiver["cnp_ps"] < s.params[0]["cnp_interval_ps"]:
-        return False
-    receiver["cnp_ps"] = now
-    cls = int64(receiver["cnp_cls"])
-    p = new_packet(s, CNP, qp, cls, s.params[0]["cnp"], ZERO, ZERO)
-    append(s, out, cls, p, now)
-    return True
 
 
 @helper
@@ -141,10 +141,14 @@ def _on_ack(s, qp, seq, kind, flags, now):
         sender["retries"] = 0
         if sender["oldest_end"] <= seq:
             _complete(s, qp, now)
+        if s.params[0]["receiving"] == SELECTIVE:
+            trim(s, qp)
         if sender["snd_nxt"] < seq:  # an ACK of bytes sent before a go-back
             go_back(s, qp)
             if not sendable(s, qp):
                 withdraw(s, qp)
+        elif s.params[0]["receiving"] == SELECTIVE and not sendable(s, qp):
+            withdraw(s, qp)  # it was to fill gaps that are none any more
     if kind == NACK and not stale:
         go_back(s, qp)
 
@@ -218,6 +222,10 @@ def on_retransmission_timer(s, qp, now):
     if sender["retries"] > params["retry_limit"]:
         fail(s, qp)
         return
+    if params["receiving"] == GO_BACK_0:
+        sender["snd_una"] = message_start(s, qp)
+    elif params["receiving"] == SELECTIVE:
+        forget_requests(s, qp)
     go_back(s, qp)
     arm_retransmission(s, qp, now + params["rto_ps"])
     activate(s, qp, now)

@@ -59,8 +59,17 @@ NEAR, FAR_QPS, FAR_LINKS = _numbers(*range(3))
 # What a watchdog does.
 WATCH_NOT, WATCH_DROP, WATCH_FORWARD, WATCH_ALERT = _numbers(*range(4))
 
+# Choice among equal-cost next hops.
+ECMP, SPRAY_RANDOM, SPRAY_ROUND_ROBIN, ADAPTIVE, FLOWLET = _numbers(*range(5))
+
+# What a receiver does with data out of order, and with what the sender repairs a loss.
+IN_ORDER, OUT_OF_ORDER, SELECTIVE, GO_BACK_0 = _numbers(*range(4))
+
+# `loss` of a link that is down: everything is lost, PFC frames too.
+DOWN = 2.0
+
 # Streams of random numbers.
-STREAM_ECN, STREAM_LOSS, STREAM_COMPUTE = _numbers(*range(3))
+STREAM_ECN, STREAM_LOSS, STREAM_COMPUTE, STREAM_ROUTE = _numbers(*range(4))
 
 PACKET = np.dtype(
     [
@@ -250,9 +259,55 @@ RECEIVER = np.dtype(
         ("messages", np.int64),  # delivered
         ("unacked", np.int32),  # packets since the last ACK
         ("ce_seen", np.int32),
-        ("ack_cls", np.int32),
-        ("cnp_cls", np.int32),
-        ("pad", np.int64),
+        ("ack_cls", np.int16),
+        ("cnp_cls", np.int16),
+        ("nacks", np.int32),  # sent
+        ("message_start", np.int64),  # go-back-0: first byte of the message under way
+    ],
+    align=True,
+)
+
+# The arrays of these have one element unless routing, receiver or recovery need them.
+
+ROUTE = np.dtype(  # of a QP's data, then of its ACKs
+    [
+        ("last", np.int32),  # link to the destination
+        ("group", np.int32),  # the destination's switch, as a column of State.hop_table
+        ("fixed", np.int32),  # 1: takes its path
+        ("pad", np.int32),
+    ],
+    align=True,
+)
+
+HOP_SET = np.dtype([("first", np.int32), ("count", np.int32)], align=True)  # of State.hop_link
+
+CHOICE = np.dtype(  # of a QP at its n-th hop
+    [
+        ("sent_ps", np.int64),  # flowlet: last packet
+        ("link", np.int32),  # flowlet: the one it took
+        ("turn", np.int32),  # round robin: packets so far
+    ],
+    align=True,
+)
+
+REORDER = np.dtype(  # what a receiver has beyond the first gap
+    [
+        ("first", np.int32),  # spans (packet records) by rising start, chained
+        ("timer_armed", np.int32),
+        ("host", np.int32),  # the receiver
+        ("pad", np.int32),
+    ],
+    align=True,
+)
+
+RESEND = np.dtype([("first", np.int32), ("last", np.int32)], align=True)  # gaps reported, FIFO
+
+SPAN = np.dtype(  # beside a packet record: data held, or the gap that a NACK reports
+    [
+        ("start", np.int64),  # offsets in the QP's stream
+        ("end", np.int64),
+        ("packets", np.int32),
+        ("messages", np.int32),  # that end in it
     ],
     align=True,
 )
@@ -424,6 +479,12 @@ PARAMS = np.dtype(
         ("restoration_ps", np.int64),
         ("poll_ps", np.int64),
         ("first_pfc_slot", np.int64),  # PFC timers: end of pauses, refreshes, polls, storms
+        ("hop_by_hop", np.int64),  # 1: switches look up what is not on its path
+        ("routing", np.int64),
+        ("num_groups", np.int64),  # columns of State.hop_table
+        ("flowlet_gap_ps", np.int64),
+        ("receiving", np.int64),  # IN_ORDER, …
+        ("reorder_wait_ps", np.int64),
     ],
     align=True,
 )
@@ -443,6 +504,7 @@ CORE = np.dtype(
         ("status", np.int64),
         ("events", np.int64),
         ("failed_qps", np.int64),
+        ("unreachable_qps", np.int64),  # no route leads to their destination
         ("first_posted", np.int64),  # hosts to serve after this event, into State.posted
         ("end_posted", np.int64),
         ("sequence", np.int64),  # events scheduled so far (only if ties go by it)
@@ -500,10 +562,19 @@ class State(NamedTuple):
     watchdog: Annotated[Array, WATCHDOG]  # (num_links * num_classes,), or (0,) without watchdogs
     storm: Annotated[Array, STORM]  # (num_storms,)
     path: Int32  # (num_qps * 2 * max_hops,), links of data, then of ACKs
+    route: Annotated[Array, ROUTE]  # (num_qps * 2,)
+    hop_table: Int32  # (num_switches * num_groups,), into hop_set
+    hop_set: Annotated[Array, HOP_SET]  # next hops on shortest paths
+    hop_link: Int32  # links of all sets, those of a set ascending
+    hop_draws: Int64  # (num_switches,), choices made by chance, or by rotation
+    choice: Annotated[Array, CHOICE]  # (num_qps * max_hops,)
     # NIC
     qp: Annotated[Array, QP]  # (num_qps,)
     sender: Annotated[Array, SENDER]  # (num_qps,)
     receiver: Annotated[Array, RECEIVER]  # (num_qps,)
+    held: Annotated[Array, REORDER]  # (num_qps,)
+    resend: Annotated[Array, RESEND]  # (num_qps,)
+    span: Annotated[Array, SPAN]  # (num_packets,)
     nic: Annotated[Array, NIC_CLASS]  # (num_hosts * num_classes,)
     ready: Int64  # words of 32 bits, QPs that may send now
     paced: Annotated[Array, PACED_HEAP]  # (num_hosts,)

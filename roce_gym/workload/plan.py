@@ -23,6 +23,8 @@ class QueuePair:
         class_index: index into `Scenario.classes` (data packets).
         data_links, ack_links: directed links in order, host to host and back.
         is_local: whether it runs over the NVLink of a server, and never leaves it.
+        job, number: index of its job in its tenant, and its own number in that job.
+        is_pinned: whether the paths of data and of ACKs were given, and are kept whatever happens.
     """
 
     src: int
@@ -32,6 +34,9 @@ class QueuePair:
     data_links: tuple[int, ...]
     ack_links: tuple[int, ...]
     is_local: bool = False
+    job: int = 0
+    number: int = 0
+    is_pinned: tuple[bool, bool] = (False, False)
 
 
 @dataclass(frozen=True, slots=True)

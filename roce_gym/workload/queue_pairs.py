@@ -11,6 +11,18 @@ from roce_gym.topology.graph import Network
 from roce_gym.workload.plan import QueuePair
 
 _DATA, _ACK = 0, 1
+_PINNED = {(a, b): (a, b) for a in (False, True) for b in (False, True)}  # shared by many
+
+
+def path_entropy(seed: int, tenant: int, job: int, number: int, direction: int) -> int:
+    """What ECMP sees of a queue pair beside its ends.
+
+    Args:
+        seed: of the run.
+        tenant, job, number: the tenant, its job, the queue pair's number in it.
+        direction: 0 for data, 1 for ACKs.
+    """
+    return stable_hash(seed, tenant, job, number, direction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +81,7 @@ class QueuePairs:
         Raises:
             TopologyError: there is no path; names the job.
         """
+        is_pinned = (data_links is not None, ack_links is not None)
         if data_links is None and ack_links is None:
             src, dst = self._network.ends(src, dst)
         try:
@@ -80,7 +93,18 @@ class QueuePairs:
             raise TopologyError(f"{place.name}: {error}") from None
         is_local = src >= self._network.num_places
         self._created.append(
-            QueuePair(src, dst, place.tenant, place.class_index, data_links, ack_links, is_local)
+            QueuePair(
+                src,
+                dst,
+                place.tenant,
+                place.class_index,
+                data_links,
+                ack_links,
+                is_local,
+                place.job,
+                k,
+                _PINNED[is_pinned],
+            )
         )
         return len(self._created) - 1
 
@@ -104,4 +128,4 @@ class QueuePairs:
         return tuple(self._created[i] for i in order), number
 
     def _entropy(self, place: JobPlace, k: int, direction: int) -> int:
-        return stable_hash(self._seed, place.tenant, place.job, k, direction)
+        return path_entropy(self._seed, place.tenant, place.job, k, direction)

@@ -109,6 +109,7 @@ class SideBySide:
             ("alpha", dcqcn, "alpha"),
             ("expected", state.receiver, "expected"),
             ("cnps", state.qp, "cnps"),
+            ("nacks", state.receiver, "nacks"),
         ):
             pairs[name] = (records[name], [getattr(q, theirs) for q in naive.qps])
         if self.counts_events:

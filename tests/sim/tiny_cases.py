@@ -41,18 +41,21 @@ class Extra(Protocol):
         """Settings that use what was added."""
 
 
-def make_case(number: int, extra: Extra | None = None, *, pfc: bool = False) -> Case:
+def make_case(
+    number: int, extra: Extra | None = None, *, pfc: bool = False, varied: bool = False
+) -> Case:
     """The tiny case of that number, always the same.
 
     Args:
         number: any.
         extra: adds to the scenario and its settings; see `queueing_cases.py`.
         pfc: whether pauses may be short, watched, and made up by NICs in a storm.
+        varied: with several ways to go, any routing and recovery, and cables that change.
     """
-    r = random.Random(number)
+    r, v = random.Random(number), random.Random(f"varied {number}")
     raw: dict[str, Any] = {
         "name": f"tiny {number}",
-        "topology": _topology(r),
+        "topology": _many_ways(v) if varied else _topology(r),
         "switch": {
             "buffer_bytes": 2**31 - 1,
             "ecn_scales_with_rate": r.random() < 0.5,
@@ -63,6 +66,8 @@ def make_case(number: int, extra: Extra | None = None, *, pfc: bool = False) -> 
     names = [c["name"] for c in raw["classes"]]
     raw["nic"] = _nic(r, names)
     raw["tenants"] = _tenants(r, _num_hosts(raw["topology"]), names)
+    if varied:
+        _vary(v, raw)
     if pfc:
         raw |= _pfc(random.Random(f"pfc {number}"), raw)
     network = build_network(validate_scenario(raw).topology)
@@ -156,7 +161,71 @@ def _storm(r: random.Random, lossless: list[str]) -> dict[str, Any]:
 def _num_hosts(topology: dict[str, Any]) -> int:
     if topology["kind"] == "star":
         return topology["hosts"]
+    if topology["kind"] in ("clos3", "ring"):
+        return 4
     return 2 * topology.get("hosts_per_side", topology.get("hosts_per_leaf", 0))
+
+
+def _many_ways(v: random.Random) -> dict[str, Any]:
+    common = {
+        "host_rate_gbps": v.choice([25, 100]),
+        "link_delay_ns": v.choice([0, 150, 1_000]),
+        "kind": v.choice(["leaf_spine", "leaf_spine", "clos3", "ring"]),
+    }
+    if common["kind"] == "ring":
+        return common | {"switches": 4, "trunk_rate_gbps": 40}
+    if common["kind"] == "clos3":
+        sizes = {
+            "pods": 2,
+            "leaves_per_pod": 2,
+            "hosts_per_leaf": 1,
+            "spines_per_pod": 2,
+            "cores": 4,
+        }
+        return common | sizes | {"spine_rate_gbps": 25, "core_rate_gbps": 40}
+    return common | {
+        "leaves": 2,
+        "hosts_per_leaf": v.randint(1, 3),
+        "spines": v.randint(2, 3),
+        "spine_rate_gbps": v.choice([10, 25, 40, 100]),
+    }
+
+
+def _vary(v: random.Random, raw: dict[str, Any]) -> None:
+    """Routing, receivers, recovery and link events."""
+    policies = ["ecmp", "spray_random", "spray_round_robin", "adaptive", "flowlet"]
+    raw["routing"] = {
+        "policy": v.choice(policies),
+        "flowlet_gap_us": v.choice([0.5, 2, 10]),
+        "reroute_delay_us": v.choice([0, 0, 3, 30]),
+    }
+    repairs = [(False, "go_back_n"), (False, "go_back_0"), (True, "go_back_n")]
+    repairs += [(True, "selective_repeat")] * 3
+    raw["nic"]["out_of_order"], raw["nic"]["recovery"] = v.choice(repairs)
+    raw["nic"]["reorder_window_packets"] = max(raw["nic"]["ack_every"], v.choice([2, 8, 128]))
+    raw["nic"]["reorder_wait_us"] = v.choice([0, 0, 1.5, 20])
+    network = build_network(validate_scenario(raw).topology)
+    raw["link_events"] = [_link_event(v, network) for _ in range(v.choice([0, 1, 2, 4]))]
+
+
+def _link_event(v: random.Random, network: Network) -> dict[str, Any]:
+    link = v.choice([i for i in range(network.num_links) if v.random() < 0.5] or [0])
+    start = v.choice([0, 0, 1, 5.5, 20, 100])
+    stop = v.choice([None, start + 2, start + 30.25, start + 200])
+    event = {
+        "between": [int(network.link_src[link]), int(network.link_dst[link])],
+        "start_us": start,
+        "stop_us": stop,
+    }
+    one = {"direction": v.choice(["both", "forward"])}
+    return event | v.choice(
+        [
+            {"kind": "down"},
+            {"kind": "down"},
+            {"kind": "slow", "rate_gbps": v.choice([1, 7.7, 24])} | one,
+            {"kind": "lossy", "loss": v.choice([0.01, 0.1])} | one,
+        ]
+    )
 
 
 def _classes(r: random.Random) -> list[dict[str, Any]]:
