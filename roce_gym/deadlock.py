@@ -44,9 +44,11 @@ def find_deadlock(state: t.State) -> list[tuple[int, int]]:
 
 def _long_paused(state: t.State) -> list[int]:
     """Ports whose source has been paused for long by their destination, a switch."""
+    told = np.flatnonzero(state.ingress["flags"] >= t.TOLD_TO_PAUSE)
+    if len(told) < 2:
+        return []
     params: Any = state.params[0]
     classes = int(params["num_classes"])
-    told = np.flatnonzero(state.ingress["flags"] >= t.TOLD_TO_PAUSE)
     links = state.link[told // classes]
     hold_ps = PAUSE_QUANTUM_BYTES * (int(params["quanta"]) or MAX_QUANTA) * links["ps_per_kib"]
     is_paused = (links["paused"] >> (told % classes)) & 1 != 0

@@ -192,10 +192,13 @@ class Fabric:
 
     def _find_deadlock(self) -> tuple[tuple[int, int, int], ...]:
         """Links, classes of the scenario, and since when they are paused."""
+        circle = find_deadlock(self._state)
+        if not circle:
+            return ()
         order, since = class_order(self.scenario), self._state.pfc["paused_since_ps"]
         return tuple(
             (link, order[cls - 1], int(since[link * (len(order) + 1) + cls]))
-            for link, cls in find_deadlock(self._state)
+            for link, cls in circle
         )
 
     def _change_links(self) -> None:

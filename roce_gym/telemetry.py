@@ -109,6 +109,13 @@ class Interval:
     unreachable_qps: int
     events: int
 
+_WATCHDOG = {
+    "watchdog_storms": "storms",
+    "watchdog_restored": "restored",
+    "watchdog_dropped_packets": "dropped",
+}
+"""Counters of `sim.types.WATCHDOG` by the names that they have in :class:`Interval`."""
+
 
 def _alpha(state: t.State) -> Floats:
     """Of DCQCN; 0 for QPs with another algorithm."""
@@ -163,12 +170,10 @@ class Meter:
         }
 
     def _watchdog(self, state: t.State) -> dict[str, Ints]:
-        """Counters of watchdogs; zeros if there are none."""
-        names = {"storms": "storms", "restored": "restored", "dropped_packets": "dropped"}
-        if len(state.watchdog):
-            return {f"watchdog_{k}": self._grid(state.watchdog, v) for k, v in names.items()}
-        shape = self._grid(state.pfc, "paused_ps").shape
-        return {f"watchdog_{name}": np.zeros(shape, np.int64) for name in names}
+        """Counters of watchdogs, if there are any."""
+        if not len(state.watchdog):
+            return {}
+        return {name: self._grid(state.watchdog, field) for name, field in _WATCHDOG.items()}
 
     def close(
         self,
@@ -181,6 +186,9 @@ class Meter:
         difference = {name: after[name] - before[name] for name in after if name != "now_ps"}
         length = max(1, after["now_ps"] - before["now_ps"])
         area = difference.pop("area")
+        if not len(state.watchdog):
+            shape = difference["pause_frames"].shape
+            difference |= {name: np.zeros(shape, np.int64) for name in _WATCHDOG}
         begun = state.job["begun_ps"]
         first_pause = self._grid(state.pfc, "first_pause_ps")
         interval = Interval(
