@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy import int64
 
-from roce_gym.sim.jit import helper, rare
+from roce_gym.sim.jit import helper
 from roce_gym.sim.pfc import is_kept_empty, send_pfc, tell_to_pause
 from roce_gym.sim.pool import free_packet
 from roce_gym.sim.port import append, choose_class, take
@@ -67,27 +67,21 @@ def _admit(ingress, switch, size):
     buffered = int64(ingress["bytes"])
     used = _shared_part(buffered, ingress["reserved"])
     after = _shared_part(buffered + size, ingress["reserved"])
-    over = after > 0 and (
-        after > _threshold(ingress, switch) or after - used > switch["pool"] - switch["shared"]
-    )
-    if over:
-        if size + ingress["headroom_used"] > ingress["headroom"]:
-            return False
-        ingress["headroom_used"] += size
-        if ingress["headroom_used"] > ingress["peak_headroom"]:
-            ingress["peak_headroom"] = ingress["headroom_used"]
-    else:
-        ingress["bytes"] += size
-        switch["shared"] += after - used
-        if ingress["bytes"] > ingress["peak_bytes"]:
-            _note_peak(ingress, switch)
+    if after > 0:
+        limit = _threshold(ingress, switch)
+        if after > limit or after - used > switch["pool"] - switch["shared"]:
+            if size + ingress["headroom_used"] > ingress["headroom"]:
+                return False
+            ingress["headroom_used"] += size
+            if ingress["headroom_used"] > ingress["peak_headroom"]:
+                ingress["peak_headroom"] = ingress["headroom_used"]
+            return True
+        if buffered + size > ingress["peak_bytes"]:
+            ingress["peak_bytes"] = buffered + size
+            ingress["peak_limit"] = min(ingress["reserved"] + limit, _MAX_INT32)
+    ingress["bytes"] = buffered + size
+    switch["shared"] += after - used
     return True
-
-
-@rare
-def _note_peak(ingress, switch):
-    ingress["peak_bytes"] = ingress["bytes"]
-    ingress["peak_limit"] = min(ingress["reserved"] + _threshold(ingress, switch), _MAX_INT32)
 
 
 @helper
