@@ -41,9 +41,9 @@ class Interval:
         ingress_bytes: shape (L, C), int64, buffered by the receiving end, headroom included.
         headroom_bytes: shape (L, C), int64, thereof in headroom.
         ingress_max_bytes: shape (L, C), int64, most that the receiving end buffered at once during
-            the interval, headroom not included.
+            the interval, headroom not included; 0 if never more than its reserve.
         ingress_max_limit_bytes: shape (L, C), int64, what it might have buffered then before it
-            took to headroom, reserve and threshold; 0 if nothing was ever buffered.
+            took to headroom, reserve and threshold; 0 if it never was more than the reserve.
         headroom_max_bytes: shape (L, C), int64, most in headroom during the interval.
         first_pause_ps: shape (L, C), int64, when the receiving end sent its first pause frame of
             all; -1: never.
@@ -108,6 +108,7 @@ class Interval:
     failed_qps: int
     unreachable_qps: int
     events: int
+
 
 _WATCHDOG = {
     "watchdog_storms": "storms",
@@ -223,5 +224,6 @@ class Meter:
 def _clear_peaks(state: t.State) -> None:
     """Peaks of the next interval begin with what is there now."""
     state.queue["max_bytes"] = state.queue["bytes"]
-    state.ingress["peak_bytes"] = state.ingress["bytes"]
+    held = state.ingress["bytes"]
+    state.ingress["peak_bytes"] = np.where(held > state.ingress["reserved"], held, 0)
     state.ingress["peak_headroom"] = state.ingress["headroom_used"]

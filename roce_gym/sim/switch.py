@@ -104,22 +104,22 @@ def _admit(s, ingress, switch, number, size):
     buffered = int64(ingress["bytes"])
     used = _shared_part(buffered, ingress["reserved"])
     after = _shared_part(buffered + size, ingress["reserved"])
-    over = after > 0 and (
-        after > _threshold(ingress, switch) or after - used > switch["pool"] - switch["shared"]
-    )
-    if over:
-        if size + ingress["headroom_used"] > ingress["headroom"]:
-            return False
-        if s.params[0]["shared_headroom"] == 1 and not _take_headroom(s.xoff[number], size):
-            return False
-        ingress["headroom_used"] += size
-        if ingress["headroom_used"] > ingress["peak_headroom"]:
-            ingress["peak_headroom"] = ingress["headroom_used"]
-    else:
-        ingress["bytes"] += size
-        switch["shared"] += after - used
-        if ingress["bytes"] > ingress["peak_bytes"]:
-            _note_peak(ingress, switch)
+    if after > 0:
+        limit = _threshold(ingress, switch)
+        if after > limit or after - used > switch["pool"] - switch["shared"]:
+            if size + ingress["headroom_used"] > ingress["headroom"]:
+                return False
+            if s.params[0]["shared_headroom"] == 1 and not _take_headroom(s.xoff[number], size):
+                return False
+            ingress["headroom_used"] += size
+            if ingress["headroom_used"] > ingress["peak_headroom"]:
+                ingress["peak_headroom"] = ingress["headroom_used"]
+            return True
+        if buffered + size > ingress["peak_bytes"]:
+            ingress["peak_bytes"] = buffered + size
+            ingress["peak_limit"] = min(ingress["reserved"] + limit, _MAX_INT32)
+    ingress["bytes"] = buffered + size
+    switch["shared"] += after - used
     return True
 
 
@@ -130,12 +130,6 @@ def _take_headroom(xoff, size):
         return False
     xoff["used"] += size
     return True
-
-
-@rare
-def _note_peak(ingress, switch):
-    ingress["peak_bytes"] = ingress["bytes"]
-    ingress["peak_limit"] = min(ingress["reserved"] + _threshold(ingress, switch), _MAX_INT32)
 
 
 @helper

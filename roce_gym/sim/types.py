@@ -135,7 +135,7 @@ INGRESS = np.dtype(
         ("pauses", np.int32),  # frames sent towards the link's source
         ("resumes", np.int32),
         ("drops", np.int32),
-        ("peak_bytes", np.int32),  # most of `bytes` since last cleared
+        ("peak_bytes", np.int32),  # most of `bytes` since last cleared, if more than the reserve
         ("peak_limit", np.int32),  # bytes it might have held then: reserve and threshold
         ("peak_headroom", np.int32),  # most of `headroom_used` since last cleared
         ("pad", np.int32),

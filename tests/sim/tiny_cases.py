@@ -66,10 +66,10 @@ def make_case(
     names = [c["name"] for c in raw["classes"]]
     raw["nic"] = _nic(r, names)
     raw["tenants"] = _tenants(r, _num_hosts(raw["topology"]), names)
-    if varied:
-        _vary(v, raw)
     if pfc:
         raw |= _pfc(random.Random(f"pfc {number}"), raw)
+    if varied:
+        _vary(v, raw)
     network = build_network(validate_scenario(raw).topology)
     if extra is not None:
         extra.add(raw, network)
