@@ -49,6 +49,7 @@ FABRIC_KEYS = CLASS_KEYS | {
     "queue_max_buffer_share",
     "buffer_bytes",
     "failed_queue_pairs",
+    "unreachable_queue_pairs",
     "events",
     "classes",
     "first_pause",
@@ -134,7 +135,7 @@ def test_describe(command, name):
     assert found["scenario"] == scenario.model_dump(mode="json")
     fabric = Fabric(scenario)
     assert found["settings"] == fabric.settings.model_dump(mode="json")
-    pool = int(fabric._state.switch["pool"].min())
+    pool = int(fabric._state.switch["pool"][fabric.network.num_servers :].min())
     buffer = found["buffer"]
     assert buffer["shared_bytes"] == pool
     parts = ("headroom", "reserved", "shared")
@@ -229,7 +230,8 @@ def test_run__json_and_text_agree(command, name):
     assert found["status"] == ended and not found["interrupted"]
     assert (found["duration_us"] == 3100) == (ended == "completed")
     for tenant, numbers in found["tenants"].items():
-        assert set(numbers) == TENANT_KEYS
+        nvlink = {"nvlink_goodput_gbps"} if name == "rail_ring" else set()
+        assert set(numbers) == TENANT_KEYS | nvlink
         assert all(set(job) == JOB_KEYS for job in numbers["jobs"])
         (line,) = [row for row in text.splitlines() if row.startswith(f"  {tenant} ")]
         for key in ("cct_mean_us", "cct_p99_us", "cct_max_us", "cct_alone_us"):

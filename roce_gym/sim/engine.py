@@ -57,21 +57,22 @@ def _on_arrival(s, link, now):
         if s.params[0]["scheduled_order"] == 1:
             s.event_order[link] = s.packet_order[following]
         schedule(s, link, packet["stamp"])
-    if wire["loss"] > 0.0 and _is_lost(s, link, int64(packet["kind"])):
+    if packet["kind"] >= PAUSE:
+        if wire["loss"] < DOWN:
+            return hear_pfc(s, link, p, now)
+        _is_lost(s, link)
         free_packet(s, p)
         return NONE
-    if packet["kind"] >= PAUSE:
-        return hear_pfc(s, link, p, now)
+    if wire["loss"] > 0.0 and _is_lost(s, link):
+        free_packet(s, p)
+        return NONE
     if wire["dst"] < s.params[0]["num_hosts"]:
         return receive(s, link, p, now)
     return forward(s, link, p, now)
 
 
 @rare
-def _is_lost(s, link, kind):
-    """Whether a link that loses packets loses this one; PFC frames if it is down."""
-    if kind >= PAUSE and s.link[link]["loss"] < DOWN:
-        return False
+def _is_lost(s, link):
     arrivals = s.link_packets[link]
     s.link_packets[link] = arrivals + 1
     if uniform(s.params[0]["seed"], STREAM_LOSS, link, arrivals) >= s.link[link]["loss"]:
@@ -120,12 +121,16 @@ def _on_timer(s, timer, now):
     elif timer < params["num_qps"] + params["num_members"]:
         on_member_timer(s, timer - params["num_qps"], now)
     else:
-        job = timer - params["num_qps"] - params["num_members"]
-        if job < s.job.size:
-            on_job_timer(s, job, now)
-        else:
-            on_reorder_timer(s, job - s.job.size, now)
+        _on_late_timer(s, timer - params["num_qps"] - params["num_members"], now)
     return NONE
+
+
+@rare
+def _on_late_timer(s, timer, now):
+    if timer < s.job.size:
+        on_job_timer(s, timer, now)
+    else:
+        on_reorder_timer(s, timer - s.job.size, now)
 
 
 @rare

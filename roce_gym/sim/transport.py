@@ -141,14 +141,12 @@ def _on_ack(s, qp, seq, kind, flags, now):
         sender["retries"] = 0
         if sender["oldest_end"] <= seq:
             _complete(s, qp, now)
-        if s.params[0]["receiving"] == SELECTIVE:
-            trim(s, qp)
         if sender["snd_nxt"] < seq:  # an ACK of bytes sent before a go-back
             go_back(s, qp)
             if not sendable(s, qp):
                 withdraw(s, qp)
-        elif s.params[0]["receiving"] == SELECTIVE and not sendable(s, qp):
-            withdraw(s, qp)  # it was to fill gaps that are none any more
+        if s.params[0]["receiving"] == SELECTIVE:
+            _close_gaps(s, qp)
     if kind == NACK and not stale:
         go_back(s, qp)
 
@@ -163,6 +161,14 @@ def _on_traced_ack(s, p, qp, seq, kind, flags, now):
         if s.sender[qp]["rate_bps"] != rate_bps:
             rate_changed(s, qp, now)
     activate(s, qp, now)
+
+
+@rare
+def _close_gaps(s, qp):
+    """Forgets gaps that are acknowledged, for which alone the QP may have been ready."""
+    trim(s, qp)
+    if not sendable(s, qp):
+        withdraw(s, qp)
 
 
 @rare
