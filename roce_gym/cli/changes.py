@@ -47,6 +47,13 @@ _KNOBS: dict[str, dict[str, Place]] = {
 }
 """Names that knobs have and settings do not. `buffer_split` is missing: it has no meaning alone."""
 
+_SCENARIO_KNOBS = {
+    ("class", "weight"): "weight",
+    ("class", "shaper_rate"): "shaper.rate_gbps",
+    ("tenant", "shaper_rate"): "shaper.rate_gbps",
+}
+"""Knobs that no preset touches: a change of the scenario does."""
+
 
 @dataclass(frozen=True)
 class Change:
@@ -79,7 +86,10 @@ def split_changes(texts: Sequence[str]) -> tuple[list[str], list[Change]]:
         value = parse_yaml(given, f"--set {text!r}")
         is_knob = name.split("/")[0] in _KNOB_OWNERS
         path = tuple(name.split("/", 2) if is_knob else name.split("."))
-        if path[0] not in Scenario.model_fields:
+        field = _SCENARIO_KNOBS.get((path[0], path[-1])) if is_knob and len(path) == 3 else None
+        if field is not None:
+            overrides.append(f"{_KNOB_OWNERS[path[0]]}.{path[1]}.{field}={given}")
+        elif path[0] not in Scenario.model_fields:
             changes.append(Change(path, value))
         elif len(path) >= 3 and path[2] in _SECTIONS.get(path[0], {}):
             changes += _in_section(path, value)

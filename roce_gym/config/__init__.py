@@ -20,6 +20,8 @@ from roce_gym.config.scenario import (
     validate_scenario,
 )
 from roce_gym.config.settings import (
+    MAX_WEIGHT,
+    MIN_SHAPER_GBPS,
     BufferConfig,
     ClassSettings,
     DcqcnConfig,
@@ -42,7 +44,9 @@ __all__ = [
     "MAX_PRIORITIES",
     "MAX_RATE_GBPS",
     "MAX_VALUE",
+    "MAX_WEIGHT",
     "MIN_RATE_GBPS",
+    "MIN_SHAPER_GBPS",
     "NS_PER_M",
     "AllToAll",
     "BufferConfig",
