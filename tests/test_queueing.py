@@ -195,6 +195,15 @@ def test_short_names_of_these_knobs(run):
     )
 
 
+def test_a_shaper_of_a_tenant_without_one(run, capsys):
+    # Alone, the tenant is not shaped: the shaper is under test.
+    changes = ["tenants.training.shaper={rate_gbps: 10, burst_bytes: 10000}"]
+    assert run(0, *changes)[0] > 5
+    command = ["run", "checkpoint_shared_buffer", "--set", "tenants.training.shaper.rate_gbps=10"]
+    assert main(command) == 2
+    assert "--set: shapers.training.burst_bytes: is missing" in capsys.readouterr().err
+
+
 def test_describe_shows_pools_shapers_and_weights(capsys):
     assert main(["describe", "checkpoint_shared_buffer", "--set", SHARE, "--set", SHAPER]) == 0
     text = capsys.readouterr().out
