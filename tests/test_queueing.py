@@ -8,6 +8,7 @@ from small import SMALL
 
 from roce_gym.cli import main
 from roce_gym.config import validate_scenario
+from roce_gym.env import RoceEnv
 from roce_gym.errors import TuningError
 from roce_gym.fabric import Fabric
 from roce_gym.knobs import KnobSpace
@@ -156,6 +157,32 @@ def test_no_action_is_invalid(fabric):
     for _ in range(30):
         fabric.apply(knobs.decode(r.choice([-1.0, 0.3, 1.0], len(knobs.names))))
         assert fabric.advance(us=10).dropped_packets.sum() == 0
+
+
+def test_the_environment_turns_them():
+    env = RoceEnv(ALL)
+    assert env.knobs.names[-5:] == NAMES
+    observations = []
+    for _ in range(2):
+        observation, _ = env.reset(seed=3)
+        observations.append([observation])
+        for value in (-1.0, 0.0, 1.0):
+            action = np.full(env.action_space.shape, value, np.float32)
+            observations[-1].append(env.step(action)[0])
+    assert np.array_equal(observations[0], observations[1])
+    env.close()
+
+
+def test_shares_that_add_up_to_one_but_for_rounding():
+    classes = [
+        {"name": name, "priority": i, "buffer": {"pool_share": share, "reserved_bytes": 0}}
+        for i, (name, share) in enumerate((("gold", 0.7), ("lead", 0.1), ("tin", 0.2)))
+    ]
+    fabric = Fabric(validate_scenario(SMALL | {"classes": classes, "tenants": TENANTS}))
+    room = 1_000_000 - 18 * 37_618
+    pools = fabric._state.switch["pool"]
+    assert room - 3 <= pools.sum() <= room
+    assert pools[0] == 0
 
 
 # --------------------------------------------------------------------------- shipped scenario
