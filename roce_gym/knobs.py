@@ -19,6 +19,7 @@ from roce_gym.assembly.devices import headroom_bytes
 from roce_gym.config import ClassSettings, DcqcnConfig, EcnConfig, Scenario, Settings
 from roce_gym.errors import ActionError
 from roce_gym.presets import REFERENCE_RATE_GBPS, resolve_settings
+from roce_gym.queueing_knobs import QueueingKnobs
 from roce_gym.topology.graph import Network
 from roce_gym.units import BPS_PER_GBPS
 
@@ -74,8 +75,9 @@ class KnobSpace:
     `buffer_alpha` (dynamic threshold) and, where there are several classes, `buffer_split`: a
     softmax over the classes and the shared pool of the bytes that may be reserved at a port. Per
     tenant, in its own NICs: `initial_alpha`, `alpha_cap`, `g`, `increase_timer`, `rate_ai`.
-    Everything else stays as in the scenario's own settings, except that ECN and DCQCN are on, and
-    that the hyper increase is at least the additive one.
+    Then, where the scenario has them, weights of DWRR, pool shares and rates of shapers. Everything
+    else stays as in the scenario's own settings, except that ECN and DCQCN are on, and that the
+    hyper increase is at least the additive one.
 
     Attributes:
         space: Box(-1, 1), shape (n,), float32.
@@ -104,6 +106,9 @@ class KnobSpace:
             for name in owners
             for k in knobs
         )
+        self._queueing = QueueingKnobs(scenario, self.base, rate_gbps)
+        self._num_others = len(self.knobs)
+        self.knobs += tuple(Knob(*row) for row in self._queueing.rows)
         self.names = tuple(knob.name for knob in self.knobs)
         self._num_class_knobs = len(of_class)
         self._is_log = np.array([knob.is_log for knob in self.knobs])
@@ -156,7 +161,7 @@ class KnobSpace:
         rows = [values[i * width : (i + 1) * width] for i in range(count)]
         reserved = self._reserved([row[-1] for row in rows]) if self._budget else [None] * count
         width, start = len(_TENANT_KNOBS), count * width
-        return self.base.model_copy(
+        settings = self.base.model_copy(
             update={
                 "classes": {
                     name: _class_settings(self.base.classes[name], row, bytes_)
@@ -170,6 +175,7 @@ class KnobSpace:
                 },
             }
         )
+        return self._queueing.decode(settings, values[self._num_others :])
 
     def encode(self, settings: Settings) -> NDArray[np.float32]:
         """The action whose settings come closest to the given ones.
@@ -192,6 +198,7 @@ class KnobSpace:
                 values += [c.initial_alpha, c.alpha_cap, c.g, c.increase_timer_us, c.rate_ai_mbps]
             else:
                 values += [0.0, 0.0, 0.0, 0.0, np.inf]
+        values += self._queueing.encode(settings)
         share = (self._line(values) - self._low) / (self._high - self._low)
         return np.clip(2.0 * share - 1.0, -1.0, 1.0).astype(np.float32)
 

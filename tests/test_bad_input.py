@@ -133,6 +133,82 @@ def test_the_good_scenario_is_good(tmp_path, capsys):
             {"faults": {"storms": [{"host": 0, "traffic_class": "roce", "stop_us": 0}]}},
             ["faults.storms.0", "stop_us = 0", "greater than start_us = 0"],
         ),
+        (
+            {"classes__0__weight": 3},
+            ["classes.roce", "weight = 3", "scheduling = 'round_robin'", "'dwrr'"],
+        ),
+        (
+            {"classes__0__weight": 3, "classes__0__scheduling": "strict"},
+            ["classes.roce", "weight = 3", "scheduling = 'strict'"],
+        ),
+        (
+            {"classes__0__weight": 101, "classes__0__scheduling": "dwrr"},
+            ["classes.roce.weight", "101", "100"],
+        ),
+        (
+            {"classes": [{"name": "a", "scheduling": "dwrr"}, {"name": "roce", "priority": 1}]},
+            ["classes.a.scheduling = 'dwrr'", "classes.roce.scheduling = 'round_robin'"],
+        ),
+        (
+            {"classes__0__lossless": False, "classes__0__headroom_bytes": 9_000},
+            ["classes.roce", "headroom_bytes = 9000", "lossless = false"],
+        ),
+        (
+            {"classes__0__buffer": {"egress_alpha": 2}},
+            ["classes.roce", "egress_alpha = 2", "lossless class", "lossless = false"],
+        ),
+        ({"classes__0__buffer": {"pool_share": 1.2}}, ["buffer.pool_share", "1.2", "equal to 1"]),
+        (
+            {"classes__0__buffer": {"pool_share": 0}},
+            ["classes.roce.buffer.pool_share", "0", "greater than 0"],
+        ),
+        (
+            {
+                "classes": [
+                    {"name": "a", "buffer": {"pool_share": 0.7}},
+                    {"name": "roce", "priority": 1, "buffer": {"pool_share": 0.4}},
+                ]
+            },
+            ["classes.buffer.pool_share", "1.1", "at most 1"],
+        ),
+        (
+            {
+                "classes": [
+                    {"name": "a", "buffer": {"pool_share": 1}},
+                    {"name": "roce", "priority": 1},
+                ]
+            },
+            ["classes.buffer.pool_share", "nothing for class 'roce'"],
+        ),
+        ({"classes__0__pool": "p"}, ["classes.roce.buffer.pool_share", "missing", "needs one"]),
+        (
+            {"switch": {"headroom_pool_bytes": 20_000_000}},
+            ["switch", "headroom_pool_bytes = 20000000", "buffer_bytes = 16777216"],
+        ),
+        (
+            {"switch": {"headroom_pool_bytes": 30_000}},
+            ["switch.headroom_pool_bytes = 30000", "37618 bytes", "headroom_bytes"],
+        ),
+        (
+            {"classes__0__shaper": {"rate_gbps": 50, "burst_bytes": 4_000}},
+            ["classes.roce.shaper.burst_bytes = 4000", "at least 4158"],
+        ),
+        (
+            {"tenants__0__shaper": {"rate_gbps": 50, "burst_bytes": 4_000}},
+            ["tenants.one.shaper.burst_bytes = 4000", "at least 4158"],
+        ),
+        (
+            {"tenants__0__shaper": {"rate_gbps": 0.05, "burst_bytes": 5_000}},
+            ["tenants.one.shaper", "rate_gbps = 0.05", "0.1"],
+        ),
+        (
+            {"tenants__0__shaper": {"rate_gbps": 101, "burst_bytes": 5_000}},
+            ["tenants.one.shaper.rate_gbps = 101", "at most 100"],
+        ),
+        (
+            {"classes__0__shaper": {"rate_gbps": 101, "burst_bytes": 5_000}},
+            ["classes.roce.shaper.rate_gbps = 101", "at most 100"],
+        ),
         ({"nic__mtu_bytes": {"uniform": [5]}, "nic": {}}, ["nic.mtu_bytes.uniform", "[5]"]),
     ],
 )

@@ -28,15 +28,16 @@ def scheduling_params(scenario: Scenario) -> dict[str, int]:
     num_pools = 1 + max(pool_numbers(scenario.classes))
     lossy = _mask([not c.lossless for c in classes])
     shaped = _mask([c.shaper is not None for c in classes])
+    dwrr, tenants_shaped = _has_dwrr(scenario), _has_tenant_shaper(scenario)
     return {
         "strict": 1 | _mask([c.scheduling == "strict" for c in classes]),
-        "dwrr": int(_has_dwrr(scenario)),
-        "special": int(num_pools > 1 or lossy != 0 or shaped != 0),
+        "dwrr": int(dwrr),
+        "special": int(num_pools > 1 or lossy != 0 or shaped != 0 or dwrr or tenants_shaped),
         "num_pools": num_pools,
         "shared_headroom": int(scenario.switch.headroom_pool_bytes is not None),
         "lossy": lossy,
         "shaped": shaped,
-        "tenants_shaped": int(_has_tenant_shaper(scenario)),
+        "tenants_shaped": int(tenants_shaped),
         "num_tenants": len(scenario.tenants),
     }
 

@@ -97,9 +97,20 @@ def _load(source: str, overrides: list[str], seed: int) -> Scenario:
 def _with_settings(base: Scenario, settings: Settings) -> Scenario:
     classes = tuple(
         c.model_copy(
-            update={"ecn": settings.classes[c.name].ecn, "buffer": settings.classes[c.name].buffer}
+            update={
+                field: getattr(settings.classes[c.name], field)
+                for field in ("ecn", "buffer", "weight", "shaper")
+            }
         )
         for c in base.classes
     )
-    tenants = tuple(t.model_copy(update={"dcqcn": settings.tenants[t.name]}) for t in base.tenants)
+    tenants = tuple(
+        t.model_copy(
+            update={
+                "dcqcn": settings.tenants[t.name],
+                "shaper": settings.shapers.get(t.name),
+            }
+        )
+        for t in base.tenants
+    )
     return base.model_copy(update={"classes": classes, "tenants": tenants})

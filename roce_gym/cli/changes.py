@@ -18,6 +18,7 @@ from roce_gym.config import (
     EcnConfig,
     Scenario,
     Settings,
+    ShaperConfig,
 )
 from roce_gym.errors import ConfigError
 from roce_gym.faults import explain
@@ -30,8 +31,8 @@ Place = tuple[str, str]
 
 _RATIO = "kmax_ratio"
 _SECTIONS: dict[str, dict[str, type[BaseModel]]] = {
-    "classes": {"ecn": EcnConfig, "buffer": BufferConfig},
-    "tenants": {"dcqcn": DcqcnConfig},
+    "classes": {"ecn": EcnConfig, "buffer": BufferConfig, "shaper": ShaperConfig},
+    "tenants": {"dcqcn": DcqcnConfig, "shaper": ShaperConfig},
 }
 _KNOB_OWNERS = {"class": "classes", "tenant": "tenants"}
 _KNOBS: dict[str, dict[str, Place]] = {
@@ -39,10 +40,12 @@ _KNOBS: dict[str, dict[str, Place]] = {
         "kmin": ("ecn", "kmin_bytes"),
         _RATIO: ("ecn", _RATIO),
         "buffer_alpha": ("buffer", "alpha"),
+        "shaper_rate": ("shaper", "rate_gbps"),
     },
     "tenants": {
         "increase_timer": ("dcqcn", "increase_timer_us"),
         "rate_ai": ("dcqcn", "rate_ai_mbps"),
+        "shaper_rate": ("shaper", "rate_gbps"),
     },
 }
 """Names that knobs have and settings do not. `buffer_split` is missing: it has no meaning alone."""
@@ -79,7 +82,9 @@ def split_changes(texts: Sequence[str]) -> tuple[list[str], list[Change]]:
         value = parse_yaml(given, f"--set {text!r}")
         is_knob = name.split("/")[0] in _KNOB_OWNERS
         path = tuple(name.split("/", 2) if is_knob else name.split("."))
-        if path[0] not in Scenario.model_fields:
+        if path[:1] + path[2:] == ("class", "weight"):
+            overrides.append(f"classes.{path[1]}.weight={given}")
+        elif path[0] not in Scenario.model_fields:
             changes.append(Change(path, value))
         elif len(path) >= 3 and path[2] in _SECTIONS.get(path[0], {}):
             changes += _in_section(path, value)
@@ -131,8 +136,7 @@ def change_settings(
         if field == _RATIO:
             ratios[name] = drawn
             continue
-        owner = tree[kind][name]
-        (owner if kind == "tenants" else owner[section])[field] = drawn
+        _section_of(tree, kind, name, section)[field] = drawn
         if field == "kmax_bytes":
             ratios.pop(name, None)
     for name, ratio in ratios.items():
@@ -143,6 +147,20 @@ def change_settings(
     except ValidationError as error:
         lines = explain(error, tree, Settings).splitlines()
         raise ConfigError("\n".join(f"--set: {line}" for line in lines)) from None
+
+
+def _section_of(tree: dict[str, Any], kind: str, name: str, section: str) -> dict[str, Any]:
+    """The mapping in which the fields of a section stand; that of a new shaper is empty."""
+    found: dict[str, Any] | None
+    if kind == "classes":
+        found = tree[kind][name][section]
+        if found is None:
+            found = tree[kind][name][section] = {}
+    elif section == "shaper":
+        found = tree["shapers"].setdefault(name, {})
+    else:
+        found = tree[kind][name]
+    return found
 
 
 def _kmax_bytes(name: str, kmin_bytes: Any, ratio: Any) -> int:

@@ -12,6 +12,7 @@ from roce_gym.cli.case import Case, load_case
 from roce_gym.cli.describe_network import describe_network
 from roce_gym.cli.describe_text import describe_in_text
 from roce_gym.cli.text import to_json
+from roce_gym.config import pool_numbers, pool_sizes
 from roce_gym.knobs import KnobSpace
 
 
@@ -55,16 +56,22 @@ def _buffer(case: Case) -> dict[str, Any]:
         name: np.bincount(switch, values, net.num_switches) for name, values in headroom.items()
     }
     reserved = sum(c.buffer.reserved_bytes for c in case.settings.classes.values())
-    taken = sum(sums.values()) + reserved * ports
+    shared_headroom = case.scenario.switch.headroom_pool_bytes
+    in_headroom = np.sum(list(sums.values()), axis=0)
+    if shared_headroom is not None:
+        in_headroom = shared_headroom * (ports > 0)
+    taken = in_headroom + reserved * ports
     fullest = int(np.argmax(taken))
+    room = int(case.scenario.switch.buffer_bytes - taken[fullest])
     return {
         "asic": case.scenario.switch.asic,
         "buffer_bytes": case.scenario.switch.buffer_bytes,
         "switch": net.describe(net.num_hosts + fullest),
         "ports": int(ports[fullest]),
-        "headroom_bytes": int(sum(values[fullest] for values in sums.values())),
+        "headroom_bytes": int(in_headroom[fullest]),
         "reserved_bytes": int(reserved * ports[fullest]),
-        "shared_bytes": int(case.scenario.switch.buffer_bytes - taken[fullest]),
+        "shared_bytes": room,
+        "pools": _pools(case, room),
         "classes": {
             name: {
                 "headroom_per_port_min_bytes": int(values.min()),
@@ -75,6 +82,18 @@ def _buffer(case: Case) -> dict[str, Any]:
             for name, values in headroom.items()
         },
     }
+
+
+def _pools(case: Case, room: int) -> list[dict[str, Any]]:
+    """Parts of the shared bytes, and whose they are; the common one first."""
+    numbers = pool_numbers(case.scenario.classes)
+    shares = [case.settings.classes[c.name].buffer.pool_share for c in case.scenario.classes]
+    sizes = pool_sizes(case.scenario.classes, numbers, shares, room)
+    names = [c.name for c in case.scenario.classes]
+    owners: list[list[str]] = [[] for _ in sizes]
+    for name, number in zip(names, numbers, strict=True):
+        owners[number].append(name)
+    return [{"classes": own, "bytes": size} for own, size in zip(owners, sizes, strict=True) if own]
 
 
 def _tenants(case: Case) -> dict[str, Any]:

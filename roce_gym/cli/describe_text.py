@@ -34,12 +34,30 @@ def describe_in_text(case: Case, found: dict[str, Any]) -> str:
         "traffic classes\n" + _class_table(case, found["buffer"]),
         "switch buffer\n" + facts(_buffer_rows(found["buffer"])),
         "PFC\n" + facts(_pfc_rows(case)),
+        *(["shapers\n" + facts(shapers)] if (shapers := _shaper_rows(case)) else []),
         "NIC\n" + facts(_nic_rows(case.base.nic)),
         "tenants\n" + facts(_tenant_rows(case, found["tenants"])),
         "DCQCN\n" + _sender_table(case),
         "knobs of the environment\n" + _knob_table(found["knobs"]),
     ]
     return "\n\n".join(parts)
+
+
+def _shaper_rows(case: Case) -> list[tuple[str, str]]:
+    """Rates that a class or tenant is held to."""
+    settings = case.settings
+    found = [(f"class {name}", "switch port", c.shaper) for name, c in settings.classes.items()]
+    found += [(f"tenant {name}", "host", shaper) for name, shaper in settings.shapers.items()]
+    return [
+        (
+            name,
+            f"{short(s.rate_gbps)} Gb/s a {place}, bursts of {number(s.burst_bytes)} B"
+            if s.rate_gbps
+            else "no limit",
+        )
+        for name, place, s in found
+        if s is not None
+    ]
 
 
 def _topology_rows(case: Case, network: dict[str, Any]) -> list[tuple[str, str]]:
@@ -91,7 +109,7 @@ def _class_table(case: Case, buffer: dict[str, Any]) -> str:
             [
                 c.name,
                 "lossless" if c.lossless else "lossy",
-                c.scheduling,
+                c.scheduling if c.scheduling != "dwrr" else f"dwrr {chosen.weight}",
                 str(c.priority),
                 number(ecn.kmin_bytes) if ecn.enabled else "off",
                 number(ecn.kmax_bytes) if ecn.enabled else "off",
@@ -119,6 +137,11 @@ def _buffer_rows(buffer: dict[str, Any]) -> list[tuple[str, str]]:
             (name, f"{number(buffer[f'{name}_bytes'])} B, {percent(share, 1)}")
             for name in ("headroom", "reserved", "shared")
             for share in [buffer[f"{name}_bytes"] / whole]
+        ),
+        *(
+            (f"  {' + '.join(pool['classes'])}", f"{number(pool['bytes'])} B")
+            for pool in buffer["pools"]
+            if len(buffer["pools"]) > 1
         ),
         ("at", f"{buffer['switch']}, {buffer['ports']} ports: the one with the least shared"),
     ]

@@ -37,6 +37,8 @@ from roce_gym.config.senders import (
     WindowConfig,
 )
 from roce_gym.config.settings import (
+    MAX_WEIGHT,
+    MIN_SHAPER_GBPS,
     BufferConfig,
     ClassSettings,
     EcnConfig,
@@ -60,7 +62,9 @@ __all__ = [
     "MAX_QUANTA",
     "MAX_RATE_GBPS",
     "MAX_VALUE",
+    "MAX_WEIGHT",
     "MIN_RATE_GBPS",
+    "MIN_SHAPER_GBPS",
     "NS_PER_M",
     "SENDER_CONFIGS",
     "AlgorithmName",

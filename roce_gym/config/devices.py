@@ -55,7 +55,7 @@ class TrafficClass(Model):
             )
         for field in ("headroom_bytes", "headroom_rate_delays"):
             value = getattr(self, field)
-            if not self.lossless and value not in ("auto", None, 0):
+            if not self.lossless and isinstance(value, int | float) and value > 0:
                 raise ValueError(
                     f"{field} = {value!r} is for PFC, which a class with lossless = false does "
                     "not have; leave it out, or set lossless = true"

@@ -11,6 +11,9 @@ from roce_gym.config.settings import ShaperConfig
 SHARED_POOL = 0
 """Number of the pool for classes without one of their own."""
 
+_ROUNDING = 1e-9
+"""By which a sum of shares may miss 1."""
+
 
 def check_scheduling(classes: Sequence[TrafficClass]) -> None:
     """A port serves its classes that are not strict in one way.
@@ -74,15 +77,15 @@ def pool_sizes(
                 "(classes.pool, or pool_share in the scenario) needs one"
             )
     total = math.fsum(per_pool)
-    if total > 1.0:
+    if total > 1.0 + _ROUNDING:
         raise ValueError(f"classes.buffer.pool_share: the sum is {total:g}; allowed: at most 1")
-    if total == 1.0 and SHARED_POOL in numbers:
+    if total > 1.0 - _ROUNDING and SHARED_POOL in numbers:
         name = classes[list(numbers).index(SHARED_POOL)].name
         raise ValueError(
             f"classes.buffer.pool_share: the sum is 1, which leaves nothing for class {name!r}; "
             "lower the shares or give it one"
         )
-    sizes = [int(share * room_bytes) for share in per_pool]
+    sizes = [int(share / max(1.0, total) * room_bytes) for share in per_pool]
     sizes[SHARED_POOL] = room_bytes - sum(sizes[1:]) if SHARED_POOL in numbers else 0
     return sizes
 

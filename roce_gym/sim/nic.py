@@ -45,24 +45,40 @@ _BIT_PS_PER_BYTE = 8 * 10**12
 @helper
 def next_from_host(s, link, now):
     """The packet a host sends next: control packets of a class before its QPs; NONE if none."""
+    if s.params[0]["special"] == 1:
+        return _next_special(s, link, now)
+    return _next_packet(s, link, now, False)
+
+
+@rare
+def _next_special(s, link, now):
+    """As above; code of its own, so that what is not used costs one branch."""
+    return _next_packet(s, link, now, True)
+
+
+@helper
+def _next_packet(s, link, now, special):
     params = s.params[0]
     host = int64(s.link[link]["src"])
     release_paced(s, host, now)
-    if params["tenants_shaped"] == 1:
+    if special and params["tenants_shaped"] == 1:
         hold_back(s, link, now)
     cls = _first_control(s, link)
     if cls != NONE:
         return _take_control(s, link, cls, now)
     while True:
-        cls = choose_class(s, link)
+        cls = choose_class(s, link, special)
         if cls == NONE:
             arm_for_paced(s, host, now)
             return NONE
         if s.queue[link * params["num_classes"] + cls]["head"] != NONE:
             return _take_control(s, link, cls, now)
         p = _next_data(s, link, host, cls, now)
-        if p != NONE:
-            return p
+        if p == NONE:
+            continue
+        if special and params["tenants_shaped"] == 1:
+            take_tenant_tokens(s, int64(s.packet[p]["qp"]), int64(s.packet[p]["size"]), now)
+        return p
 
 
 @helper
@@ -103,7 +119,7 @@ def _next_data(s, link, host, cls, now):
         p = next_requested(s, qp, cls)
         if sender["traits"] & TRACED != 0:
             begin_feedback(s, p, now)
-        _count_sent(s, link, qp, cls, int64(s.packet[p]["size"]), now)
+        _count_sent(s, link, cls, int64(s.packet[p]["size"]))
         return p
     payload = min(params["mtu"], sender["message_end"] - sender["snd_nxt"])
     end = sender["snd_nxt"] + payload
@@ -117,17 +133,15 @@ def _next_data(s, link, host, cls, now):
         following = s.message[s.qp[qp]["sending"]]["next"]
         s.qp[qp]["sending"] = following
         sender["message_end"] = s.message[following]["end"]
-    _count_sent(s, link, qp, cls, size, now)
+    _count_sent(s, link, cls, size)
     return p
 
 
 @helper
-def _count_sent(s, link, qp, cls, size, now):
+def _count_sent(s, link, cls, size):
     queue = s.queue[link * s.params[0]["num_classes"] + cls]
     queue["tx_bytes"] += size
     queue["tx_packets"] += 1
-    if s.params[0]["tenants_shaped"] == 1:
-        take_tenant_tokens(s, int64(qp), int64(size), now)
 
 
 @helper

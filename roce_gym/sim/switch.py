@@ -30,6 +30,19 @@ _MAX_INT32 = 2**31 - 1
 @helper
 def forward(s, link, p, now):
     """A packet has arrived at a switch. Returns the output link to serve, or NONE."""
+    if s.params[0]["special"] == 1:
+        return _forward_special(s, link, p, now)
+    return _forward(s, link, p, now, False)
+
+
+@rare
+def _forward_special(s, link, p, now):
+    """As above; code of its own, so that what is not used costs one branch."""
+    return _forward(s, link, p, now, True)
+
+
+@helper
+def _forward(s, link, p, now, special):
     params = s.params[0]
     packet = s.packet[p]
     hop = packet["hop"] + 1
@@ -51,7 +64,7 @@ def forward(s, link, p, now):
     number = s.link[link]["dst"] - params["num_hosts"]
     pool = number
     fits = True
-    if params["special"] == 1:
+    if special:
         pool = pool_of(s, number, cls)
         fits = _fits_egress(s, s.switch[pool], out, cls, packet["size"])
     switch = s.switch[pool]
@@ -145,12 +158,10 @@ def _pause_if_needed(s, ingress, switch, link, cls, now):
 @helper
 def release(s, ingress, switch, number, size, link, cls, now):
     """A packet leaves: gives back headroom, then shared, then reserve; resumes if it may."""
-    from_headroom = min(ingress["headroom_used"], size)
     used = _shared_part(int64(ingress["bytes"]), ingress["reserved"])
-    ingress["headroom_used"] -= from_headroom
-    if from_headroom > 0 and s.params[0]["shared_headroom"] == 1:
-        s.xoff[number]["used"] -= from_headroom
-    ingress["bytes"] -= size - from_headroom
+    if ingress["headroom_used"] > 0:
+        size -= _return_headroom(s, ingress, number, size)
+    ingress["bytes"] -= size
     still_used = _shared_part(int64(ingress["bytes"]), ingress["reserved"])
     switch["shared"] -= used - still_used
     if ingress["flags"] < TOLD_TO_PAUSE or ingress["headroom_used"] > 0:
@@ -161,14 +172,35 @@ def release(s, ingress, switch, number, size, link, cls, now):
         send_pfc(s, link ^ 1, cls, RESUME, now)
 
 
+@rare
+def _return_headroom(s, ingress, number, size):
+    """Gives back headroom for a packet; returns how much."""
+    back = min(int64(ingress["headroom_used"]), size)
+    ingress["headroom_used"] -= back
+    if s.params[0]["shared_headroom"] == 1:
+        s.xoff[number]["used"] -= back
+    return back
+
+
 @helper
 def next_from_switch(s, link, now):
     """Takes the packet an output sends next; NONE if it has none to send."""
+    if s.params[0]["special"] == 1:
+        return _next_special(s, link, now)
+    return _next_packet(s, link, now, False)
+
+
+@rare
+def _next_special(s, link, now):
+    return _next_packet(s, link, now, True)
+
+
+@helper
+def _next_packet(s, link, now, special):
     params = s.params[0]
-    special = params["special"] == 1
-    if special:
+    if special and params["shaped"] != 0:
         withhold(s, link, now)
-    cls = choose_class(s, link)
+    cls = choose_class(s, link, special)
     if cls == NONE:
         return NONE
     port = link * params["num_classes"] + cls
@@ -188,7 +220,7 @@ def next_from_switch(s, link, now):
         if (params["shaped"] >> cls) & 1 == 1:
             spend(s.bucket[port], int64(packet["size"]), now)
     ingress = s.ingress[came_on * params["num_classes"] + cls]
-    release(s, ingress, s.switch[pool], number, packet["size"], came_on, cls, now)
+    release(s, ingress, s.switch[pool], number, int64(packet["size"]), came_on, cls, now)
     left = int64(queue["bytes"])
     if left > queue["kmin"] and _marks(s, queue, left, port, sent_before):
         packet["flags"] |= CE

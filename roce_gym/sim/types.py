@@ -441,7 +441,7 @@ PARAMS = np.dtype(
         ("max_hops", np.int64),
         ("strict", np.int64),  # bit c: class c is served by strict priority
         ("dwrr", np.int64),  # 1: the others by deficit weighted round robin
-        ("special", np.int64),  # 1: several pools, lossy classes or shaped ones: look closer
+        ("special", np.int64),  # 1: DWRR, several pools, lossy or shaped classes, shaped tenants
         ("num_pools", np.int64),  # of a switch's buffer
         ("shared_headroom", np.int64),  # 1: headroom comes out of State.xoff
         ("lossy", np.int64),  # bit c: class c is lossy: its egress queues may be bounded

@@ -239,8 +239,9 @@ def test_classes_of_one_pool_add_their_shares():
 
 def test_numbers_of_the_dcqcn_paper():
     # Zhu et al. 2015, section 4: Trident II, 32 x 40G, 12 MB, 8 PFC classes, 22.4 KB of headroom
-    # for each port and class. The largest static PFC threshold is 24.47 KB; with the dynamic one
-    # and beta 8, ECN comes before PFC up to 21.75 KB.
+    # for each port and class. The largest static PFC threshold is 24.47 KB, of which the 32nd part
+    # is less than a packet: ECN could never come first. With the dynamic one and beta 8 it does up
+    # to 21.75 KB.
     ports, classes, beta = 32, 8, 8
     fabric = build(
         hosts=ports,
@@ -259,6 +260,7 @@ def test_numbers_of_the_dcqcn_paper():
     )
     (pool,) = pools(fabric)
     assert pool / (classes * ports) == 24_475
+    assert pool / (classes * ports) / ports < 1_500
     most = beta * pool / (classes * ports * (beta + 1))
     assert int(most / 10) == 2_175
     # At that point, n queues of each class hold t_ECN: what is left times alpha is as much as one
