@@ -19,7 +19,14 @@ from roce_gym.assembly.endpoints import (
 from roce_gym.assembly.events import is_far, make_core, num_members, num_slots, wheel_size
 from roce_gym.assembly.jobs import make_jobs
 from roce_gym.assembly.pools import make_pools, most_posts
-from roce_gym.assembly.senders import add_windows, make_feedback, make_records, sender_params, trace
+from roce_gym.assembly.senders import (
+    add_windows,
+    base_rtts_of_tenants_ps,
+    make_feedback,
+    make_records,
+    sender_params,
+    trace,
+)
 from roce_gym.config import Scenario, class_order
 from roce_gym.sim import types as t
 from roce_gym.sim.sorting import SORT_MARGIN
@@ -49,6 +56,7 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
     qp = make_qps(scenario, network, plan, internal, jobs["endpoint"], jobs["qp_job"])
     sender = make_senders(len(plan.qps))
     trace(scenario, qp, sender)
+    base_rtt = base_rtts_of_tenants_ps(scenario, network, plan)
     return t.State(
         params=_params(scenario, network, plan, seed, max_hops, (buckets - 2) << shift),
         core=make_core(places, shift, len(packet), len(message)),
@@ -81,8 +89,9 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
         posted=np.zeros(most_posts(plan) + 1, np.int32),
         message=message,
         **make_records(scenario, len(plan.qps)),
-        window=add_windows(scenario, network, plan, qp, sender),
-        **make_feedback(scenario, len(packet), max_hops),
+        window=add_windows(scenario, qp, sender, base_rtt),
+        **make_feedback(scenario, len(packet), len(plan.qps), max_hops),
+        base_rtt=base_rtt,
         link_bps=network.link_rate_bps.astype(np.int64),
         job=jobs["job"],
         job_qp=jobs["job_qp"],

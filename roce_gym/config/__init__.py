@@ -22,7 +22,9 @@ from roce_gym.config.senders import (
     SENDER_CONFIGS,
     AlgorithmName,
     DcqcnConfig,
+    HpccConfig,
     SenderConfig,
+    TimelyConfig,
     WindowConfig,
 )
 from roce_gym.config.settings import BufferConfig, ClassSettings, EcnConfig, Settings
@@ -57,6 +59,7 @@ __all__ = [
     "FatTree",
     "Flow",
     "FlowList",
+    "HpccConfig",
     "Incast",
     "Job",
     "LeafSpine",
@@ -72,6 +75,7 @@ __all__ = [
     "Star",
     "SwitchConfig",
     "Tenant",
+    "TimelyConfig",
     "Topology",
     "TopologyFile",
     "TrafficClass",

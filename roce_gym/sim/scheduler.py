@@ -290,8 +290,8 @@ def _sleeps_on(s, host, now):
 
 
 @rare
-def rate_changed(s, qp, now):
-    """The rate changed while nothing was sent: the QP's time, or its window, may be another."""
+def next_send_moved(s, qp, now):
+    """The time at which a QP may go has changed; PRECONDITION: `activate` follows."""
     sender = s.sender[qp]
     if sender["state"] == READY or sender["state"] == PACED:
         withdraw(s, qp)

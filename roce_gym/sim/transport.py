@@ -10,7 +10,7 @@ from roce_gym.sim.feedback import return_feedback
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.nic import arm_retransmission, fail, queue_control
 from roce_gym.sim.pool import free_message, free_packet, new_packet
-from roce_gym.sim.scheduler import activate, rate_changed, sendable, serve_later, withdraw
+from roce_gym.sim.scheduler import activate, next_send_moved, sendable, serve_later, withdraw
 from roce_gym.sim.types import (
     ACK,
     CC_NONE,
@@ -153,10 +153,10 @@ def _on_traced_ack(s, p, qp, seq, kind, flags, now):
     """The sender's algorithm takes in an ACK or NACK, too, which may change the rate."""
     _on_ack(s, qp, seq, kind, flags, now)
     if s.sender[qp]["cc"] != CC_NONE:
-        rate_bps = s.sender[qp]["rate_bps"]
+        next_send_ps = s.qp[qp]["next_send_ps"]
         events.on_ack(s, qp, p, now)
-        if s.sender[qp]["rate_bps"] != rate_bps:
-            rate_changed(s, qp, now)
+        if s.qp[qp]["next_send_ps"] != next_send_ps:
+            next_send_moved(s, qp, now)
     activate(s, qp, now)
 
 

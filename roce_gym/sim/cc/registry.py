@@ -30,9 +30,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from roce_gym.sim.cc import dcqcn
+from roce_gym.sim.cc import dcqcn, hpcc, timely
 from roce_gym.sim.cc.records import WORD_BYTES
-from roce_gym.sim.types import CC_PARAM_WORDS, CC_WORDS, ZERO
+from roce_gym.sim.types import CC_PARAM_WORDS, CC_WORDS, FEEDBACK_INT, FEEDBACK_RTT, ZERO
 
 
 class Algorithm(NamedTuple):
@@ -52,7 +52,11 @@ class Algorithm(NamedTuple):
     feedback: np.int64 = ZERO
 
 
-ALGORITHMS = (Algorithm("dcqcn", dcqcn, dcqcn.DCQCN, dcqcn.DCQCN_PARAMS),)
+ALGORITHMS = (
+    Algorithm("dcqcn", dcqcn, dcqcn.DCQCN, dcqcn.DCQCN_PARAMS),
+    Algorithm("timely", timely, timely.TIMELY, timely.TIMELY_PARAMS, FEEDBACK_RTT),
+    Algorithm("hpcc", hpcc, hpcc.HPCC, hpcc.HPCC_PARAMS, FEEDBACK_INT),
+)
 
 for _one in ALGORITHMS:
     assert _one.record.itemsize <= WORD_BYTES * CC_WORDS, _one.name
