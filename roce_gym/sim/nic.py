@@ -18,6 +18,7 @@ from roce_gym.sim.scheduler import (
     pace,
     reconsider,
     release_paced,
+    reopen_as_ns3,
     serve_later,
     update_waiting,
     withdraw,
@@ -40,6 +41,8 @@ def next_from_host(s, link, now):
     while True:
         cls = choose_class(s, link)
         if cls == NONE:
+            if params["scheduled_order"] == 1 and reopen_as_ns3(s, host, now):
+                continue
             arm_for_paced(s, host, now)
             return NONE
         if s.queue[link * params["num_classes"] + cls]["head"] != NONE:

@@ -13,7 +13,17 @@ from roce_gym.sim.cc.records import pacing_of
 from roce_gym.sim.handle import prefetch
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.port import on_clock
-from roce_gym.sim.types import FOREVER, HAS_WINDOW, IDLE, NONE, PACED, RATE_WINDOW, READY, ZERO
+from roce_gym.sim.types import (
+    FAILED,
+    FOREVER,
+    HAS_WINDOW,
+    IDLE,
+    NONE,
+    PACED,
+    RATE_WINDOW,
+    READY,
+    ZERO,
+)
 from roce_gym.sim.wheel import cancel, lowest_bit, pull_far, push_far, schedule
 from roce_gym.sim.window import window_of
 
@@ -254,9 +264,8 @@ def wake_at(s, host, due_ps, now):
     slot = 2 * s.params[0]["num_links"] + host
     if s.event_ps[slot] <= due_ps:
         return
-    if s.params[0]["scheduled_order"] == 1:  # as in ns-3, a wake-up is never moved
-        if s.event_ps[slot] == FOREVER and not _sleeps_on(s, host, now):
-            push_far(s, slot, due_ps)
+    if s.params[0]["scheduled_order"] == 1:
+        _sleep_as_ns3(s, host, now)
         return
     if s.event_ps[slot] != FOREVER:
         cancel(s, slot)
@@ -270,23 +279,41 @@ def arm_for_paced(s, host, now):
     if heap["size"] > 0:
         due_ps = s.paced_qp[heap["first"]]["due_ps"]
         wake_at(s, host, max(due_ps, now), now)
+    elif s.params[0]["scheduled_order"] == 1:
+        _sleep_as_ns3(s, host, now)
 
 
 @rare
-def _sleeps_on(s, host, now):
-    """As in ns-3: the least `next_send` is that of a QP blocked by its window, and is past.
+def _sleep_as_ns3(s, host, now):
+    """ns-3: wakes at the least `next_send` of all QPs with bytes to send, windows or not.
 
-    No wake-up is set then, and the host waits for an ACK.
+    Where that is past, the QP is blocked by its window: no wake-up is set, and the host waits for
+    an ACK. A wake-up that is pending stays.
     """
+    slot = 2 * s.params[0]["num_links"] + host
+    if s.event_ps[slot] != FOREVER:
+        return
+    due_ps = FOREVER
     for i in range(s.params[0]["num_classes"]):
         scheduler = s.nic[host * s.params[0]["num_classes"] + i]
         for qp in range(scheduler["first_qp"], scheduler["first_qp"] + scheduler["num_qps"]):
-            sender = s.sender[qp]
-            if sender["traits"] & HAS_WINDOW == 0 or sender["state"] != IDLE:
-                continue
-            if sender["snd_nxt"] < s.qp[qp]["posted"] and s.qp[qp]["next_send_ps"] <= now:
-                return True
-    return False
+            if s.sender[qp]["snd_nxt"] < s.qp[qp]["posted"] and s.sender[qp]["state"] != FAILED:
+                due_ps = min(due_ps, s.qp[qp]["next_send_ps"])
+    if now < due_ps < FOREVER:
+        push_far(s, slot, due_ps)
+
+
+@rare
+def reopen_as_ns3(s, host, now):
+    """ns-3: windows are looked at whenever a host may send; whether one is open that was not."""
+    found = False
+    for i in range(s.params[0]["num_classes"]):
+        scheduler = s.nic[host * s.params[0]["num_classes"] + i]
+        for qp in range(scheduler["first_qp"], scheduler["first_qp"] + scheduler["num_qps"]):
+            if s.sender[qp]["traits"] & RATE_WINDOW != 0 and s.sender[qp]["state"] == IDLE:
+                activate(s, qp, now)
+                found = found or s.sender[qp]["state"] == READY
+    return found
 
 
 @rare
@@ -297,9 +324,9 @@ def next_send_moved(s, qp, now):
         withdraw(s, qp)
     if s.params[0]["scheduled_order"] == 1:
         slot = 2 * s.params[0]["num_links"] + s.qp[qp]["src"]
-        due_ps = max(s.qp[qp]["next_send_ps"], now)
+        due_ps = s.qp[qp]["next_send_ps"]
         if due_ps < s.event_ps[slot] < FOREVER:  # as in ns-3, this moves a wake-up
-            pull_far(s, slot, due_ps)
+            pull_far(s, slot, max(due_ps, now))
 
 
 @helper
