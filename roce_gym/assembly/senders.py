@@ -103,7 +103,8 @@ def add_windows(
         own = np.flatnonzero(qp["tenant"] == i)
         if window.bytes == "bdp":
             bits = [int(base_rtt[i]) * int(rate) // PS_PER_S for rate in qp["line_bps"][own]]
-            windows[own] = np.maximum(np.array(bits, np.int64) // 8, 1)
+            least = 1 if window.follows_rate else sender_params(scenario)["least_window"]
+            windows[own] = np.maximum(np.array(bits, np.int64) // 8, least)
         else:
             windows[own] = window.bytes
         sender["traits"][own] |= t.HAS_WINDOW | (t.RATE_WINDOW if window.follows_rate else 0)

@@ -127,6 +127,14 @@ class Tenant(Model):
         return self
 
     @property
+    def own_sender(self) -> SenderConfig | None:
+        """The parameters of its algorithm; None: it is DCQCN, see `dcqcn` and presets."""
+        if self.cc == "dcqcn":
+            return None
+        given: SenderConfig | None = getattr(self, self.cc)
+        return SENDER_CONFIGS[self.cc]() if given is None else given
+
+    @property
     def own_window(self) -> WindowConfig | None:
         """The window of the tenant's queue pairs; None: that of the NIC."""
         return WindowConfig() if self.window is None and self.cc == "hpcc" else self.window
@@ -134,7 +142,5 @@ class Tenant(Model):
 
 def sender_settings(tenant: Tenant, settings: Settings) -> SenderConfig:
     """The parameters of a tenant's senders: of the algorithm that it has."""
-    if tenant.cc == "dcqcn":
-        return settings.tenants[tenant.name]
-    own: SenderConfig | None = getattr(tenant, tenant.cc)
-    return settings.senders.get(tenant.name) or own or SENDER_CONFIGS[tenant.cc]()
+    own = tenant.own_sender
+    return settings.tenants[tenant.name] if own is None else settings.senders.get(tenant.name, own)

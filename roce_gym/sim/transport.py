@@ -152,11 +152,8 @@ def _on_ack(s, qp, seq, kind, flags, now):
 def _on_traced_ack(s, p, qp, seq, kind, flags, now):
     """The sender's algorithm takes in an ACK or NACK, too, which may change the rate."""
     _on_ack(s, qp, seq, kind, flags, now)
-    if s.sender[qp]["cc"] != CC_NONE:
-        next_send_ps = s.qp[qp]["next_send_ps"]
-        events.on_ack(s, qp, p, now)
-        if s.qp[qp]["next_send_ps"] != next_send_ps:
-            next_send_moved(s, qp, now)
+    if events.on_ack(s, qp, p, now):
+        next_send_moved(s, qp, now)
     activate(s, qp, now)
 
 

@@ -56,6 +56,21 @@ def test_agrees_at_many_moments(number, long_wheel):
         assert both.advance(time) == [], time
 
 
+@pytest.mark.parametrize("number", range(200, 220))
+@pytest.mark.parametrize("algorithm", ["dcqcn", "timely", "hpcc"])
+def test_agrees_with_windows_and_other_algorithms(algorithm, number, long_wheel):
+    both = SideBySide(make_case(number, (algorithm,)))
+    for time in checkpoints(both.case, 12):
+        assert both.advance(time) == [], time
+
+
+@pytest.mark.parametrize("number", range(220, 240))
+def test_agrees_where_tenants_have_different_algorithms(number, long_wheel):
+    both = SideBySide(make_case(number, ("dcqcn", "timely", "hpcc")))
+    for time in checkpoints(both.case, 12):
+        assert both.advance(time) == [], time
+
+
 @pytest.mark.parametrize("number", range(100, 115))
 def test_agrees_where_wake_ups_are_beyond_the_wheel(number, monkeypatch):
     monkeypatch.setattr(assembly.events, "MIN_BUCKETS", 1024)

@@ -80,10 +80,11 @@ def on_ack(s, qp, p, _now):
     if state["update_seq"] == 0:
         _take_in(s, qp, p, params_of(s, qp))
         state["update_seq"] = next_seq
-        return
-    _react(s, qp, p, state, params_of(s, qp), is_update)
+        return False
+    moved = _react(s, qp, p, state, params_of(s, qp), is_update)
     if is_update and next_seq > state["update_seq"]:
         state["update_seq"] = next_seq
+    return moved
 
 
 @helper
@@ -135,18 +136,25 @@ def _react(s, qp, p, state, params, is_update):
         rate_bps = state["reference_bps"] + params["rate_ai_bps"]
         stage += 1
     rate_bps = min(max(rate_bps, params["min_rate_bps"]), highest)
-    _set_rate(s, qp, state, rate_bps)
     if is_update:
         state["reference_bps"] = rate_bps
         state["stage"] = stage
+    return _set_rate(s, qp, state, rate_bps)
 
 
 @helper
 def _set_rate(s, qp, state, rate_bps):
-    """The time of the next packet moves as if the last one had been paced at the new rate."""
+    """The time of the next packet moves as if the last one had been paced at the new rate.
+
+    Returns whether it did.
+    """
     sender = s.sender[qp]
     owed = state["last_owed"]
+    if rate_bps == sender["rate_bps"] or owed == 0:
+        sender["rate_bps"] = rate_bps
+        return False
     before, after = on_clock(s, owed // sender["rate_bps"]), on_clock(s, owed // rate_bps)
     state["next_ps"] += after - before
     s.qp[qp]["next_send_ps"] = state["next_ps"]
     sender["rate_bps"] = rate_bps
+    return True

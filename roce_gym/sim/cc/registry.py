@@ -14,7 +14,8 @@ Hooks (those that a module does not define do nothing, at no cost):
 
     on_cnp    a notification arrived; value: 0
     on_ack    an ACK or NACK was taken in, snd_una and snd_nxt are up to date; value: the packet,
-              whose `s.sent` and `s.seen` are as its data packet brought them to the receiver
+              whose `s.sent` and `s.seen` are as its data packet brought them to the receiver;
+              returns whether it moved the time at which the QP may go, `QP.next_send_ps`
     on_send   a packet was put on the wire, and paced; value: its wire size
     catch_up  timers are due, `SENDER.cc_due_ps <= now`; value: 0
 

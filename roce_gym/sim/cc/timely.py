@@ -61,13 +61,14 @@ def on_ack(s, qp, p, now):
     """An ACK or NACK has arrived; `p` brings the time its data packet was sent."""
     state = state_of_qp(s, qp)
     if s.packet[p]["seq"] <= state["update_seq"]:
-        return
+        return False
     rtt_ps = now - s.sent[p]
     if state["update_seq"] != 0:
         _update(s, qp, state, params_of(s, qp), rtt_ps)
     if s.sender[qp]["snd_nxt"] > state["update_seq"]:
         state["update_seq"] = s.sender[qp]["snd_nxt"]
         state["last_rtt_ps"] = rtt_ps
+    return False
 
 
 @rare
