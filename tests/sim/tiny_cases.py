@@ -274,6 +274,8 @@ def _add_senders(r: random.Random, raw: dict[str, Any], algorithms: tuple[str, .
         }
         if r.random() < 0.8:
             tenant["window"] = window
+        for sized in (one for job in tenant["jobs"] for one in job.get("flows", [job])):
+            sized["bytes"] *= r.choice([1, 3, 6])  # rates take a few round trips to rise again
 
 
 def _senders(r: random.Random, scenario: Scenario) -> dict[str, Any]:
@@ -286,7 +288,7 @@ def _senders(r: random.Random, scenario: Scenario) -> dict[str, Any]:
 
 
 def _timely(r: random.Random) -> dict[str, Any]:
-    low = r.choice([1, 5, 20, 60])
+    low = r.choice([1, 2, 5, 20])
     return {
         "enabled": r.random() < 0.9,
         "t_low_us": low,
