@@ -206,6 +206,7 @@ def resolve_settings(
             for c in scenario.classes
         },
         tenants={t.name: t.dcqcn if own and t.dcqcn else dcqcn for t in scenario.tenants},
+        senders={t.name: t.own_sender for t in scenario.tenants if t.own_sender is not None},
         shapers={t.name: t.shaper for t in scenario.tenants if t.shaper is not None},
     )
 

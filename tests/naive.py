@@ -13,18 +13,20 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import naive_repair
+from naive_cc import SENDERS, Hop, Path, Sender, base_rtt
 from naive_routing import Routes
 
 from roce_gym.config import (
     BufferConfig,
-    DcqcnConfig,
     Scenario,
+    SenderConfig,
     Settings,
     ShaperConfig,
     TrafficClass,
+    WindowConfig,
 )
 from roce_gym.topology.graph import Network
-from roce_gym.units import PS_PER_S, mbps_to_bps, ns_to_ps, ps_per_kib, us_to_ps
+from roce_gym.units import PS_PER_S, ps_per_kib, us_to_ps
 from roce_gym.workload.plan import JobPlan, Plan, QueuePair
 
 EVENT_KINDS = ("ARRIVAL", "TX_DONE", "WAKE", "TIMER")
@@ -64,6 +66,8 @@ class Packet:
     paused_class: int = -1  # PAUSE and RESUME
     came_on: int = -1  # at a switch: input link
     gap: tuple[int, int] = (0, 0)  # NACK of selective repeat
+    sent: int = 0  # when the data packet was sent; an ACK's: that of the packet it answers
+    hops: list[Hop] = field(default_factory=list)  # likewise, what switches wrote into it
 
 
 class Link:
@@ -84,6 +88,7 @@ class Link:
         self.arrivals = 0
         self.queues: list[deque[Packet]] = [deque() for _ in range(n)]
         self.departed = [0] * n
+        self.tx_bytes = 0  # of all classes, PFC included
         self.paused = [False] * n  # does not start packets of the class
         self.told = [False] * n  # what the far end said last, unless it has expired
         self.paused_since = [0] * n  # PAUSE since, or last counted
@@ -184,119 +189,19 @@ class Message:
     end: int
 
 
-class Dcqcn:
-    """Rate control of one QP (8)."""
+@dataclass(frozen=True)
+class Window:
+    """Bytes that a QP may have outstanding (6); 0: any number."""
 
-    ORDER = ("alpha", "increase", "cut")  # among timers of one time
-
-    def __init__(self, config: DcqcnConfig, line_rate: int) -> None:
-        self.line_rate = line_rate
-        self._configure(config)
-        self.rate = self.target = self.max_rate if config.enabled else line_rate
-        self.alpha = min(config.initial_alpha, config.alpha_cap)
-        self.time_stage = self.byte_stage = self.byte_count = 0
-        self.cnp_for_alpha = self.cnp_for_cut = False
-        self.seen_cnp = self.was_cut = False
-        self.timers: dict[str, int] = {}
-
-    def adopt(self, config: DcqcnConfig) -> None:
-        """New parameters; running timers keep their time, rates obey a new bound at once."""
-        if config.enabled != self.config.enabled:
-            self.__init__(config, self.line_rate)
-            return
-        self._configure(config)
-        if config.enabled:
-            self.rate = min(self.rate, self.max_rate)
-            self.target = min(self.target, self.max_rate)
-
-    def _configure(self, config: DcqcnConfig) -> None:
-        self.config = config
-        self.min_rate = mbps_to_bps(config.min_rate_mbps)
-        given = mbps_to_bps(config.max_rate_mbps)
-        self.max_rate = min(given, self.line_rate) if given > 0 else self.line_rate
-
-    def advance(self, until: int, inclusive: bool) -> None:
-        """Lets every timer due before `until` (or also at `until`) fire, in order of time."""
-        while self.timers:
-            time, rank = min((at, self.ORDER.index(name)) for name, at in self.timers.items())
-            if time > until or (time == until and not inclusive):
-                return
-            {"alpha": self._alpha, "increase": self._increase, "cut": self._cut}[self.ORDER[rank]](
-                time
-            )
-
-    def on_cnp(self, t: int) -> None:
-        self.advance(t, inclusive=False)
-        c = self.config
-        self.cnp_for_cut = True
-        if self.seen_cnp:
-            self.cnp_for_alpha = True
-            return
-        self.seen_cnp = True
-        self.alpha = min(c.initial_alpha, c.alpha_cap)
-        self.cnp_for_alpha = False
-        first = mbps_to_bps(c.first_cnp_rate_mbps)
-        if 0 < first < self.rate:
-            self.rate = self.target = first
-        self.timers["alpha"] = t + us_to_ps(c.alpha_interval_us)
-        self.timers["cut"] = t + us_to_ps(c.decrease_interval_us) + ns_to_ps(1)
-
-    def on_sent(self, wire_bytes: int) -> None:
-        limit = self.config.byte_counter_bytes
-        if limit == 0 or not self.was_cut:
-            return
-        self.byte_count += wire_bytes
-        while self.byte_count >= limit:
-            self.byte_count -= limit
-            self._step()
-            self.byte_stage += 1
-
-    def _alpha(self, t: int) -> None:
-        c = self.config
-        added = c.g if self.cnp_for_alpha else 0.0
-        self.alpha = min((1 - c.g) * self.alpha + added, c.alpha_cap)
-        self.cnp_for_alpha = False
-        self.timers["alpha"] = t + us_to_ps(c.alpha_interval_us)
-
-    def _increase(self, t: int) -> None:
-        self._step()
-        self.time_stage += 1
-        self.timers["increase"] = t + us_to_ps(self.config.increase_timer_us)
-
-    def _cut(self, t: int) -> None:
-        c = self.config
-        self.timers["cut"] = t + us_to_ps(c.decrease_interval_us)
-        if not self.cnp_for_cut:
-            return
-        after_time_increase = self.time_stage > 0 and c.clamp_target_rate_after_time_inc
-        if c.clamp_target_rate or self.byte_stage > 0 or after_time_increase:
-            self.target = self.rate
-        wanted = max(
-            self.rate * (1 - self.alpha / c.cut_divisor), self.rate * c.min_decrease_factor
-        )
-        self.rate = int(min(max(wanted, self.min_rate), self.max_rate))
-        self.time_stage = self.byte_stage = self.byte_count = 0
-        self.cnp_for_cut = False
-        self.was_cut = True
-        self.timers["increase"] = t + us_to_ps(c.increase_timer_us)
-
-    def _step(self) -> None:
-        """One increase, by the stages before it."""
-        c = self.config
-        stages = [self.time_stage]
-        if c.byte_counter_bytes > 0:
-            stages.append(self.byte_stage)
-        if max(stages) >= c.fast_recovery_times:
-            hyper = min(stages) > c.fast_recovery_times
-            step = mbps_to_bps(c.rate_hai_mbps if hyper else c.rate_ai_mbps)
-            self.target = min(self.max_rate, self.target + step)
-        self.rate = (self.rate + self.target) // 2
+    bytes: int
+    follows_rate: bool
+    least: int
 
 
 class Qp:
     """Both ends of a queue pair: sender (6, 8) and receiver (7)."""
 
-    def __init__(self, ident: int, plan: QueuePair, cls: int, cc: Dcqcn, window: int) -> None:
+    def __init__(self, ident: int, plan: QueuePair, cls: int, cc: Sender, window: Window) -> None:
         self.id, self.plan, self.cls, self.cc, self.window = ident, plan, cls, cc, window
         # sender
         self.messages: deque[Message] = deque()  # not wholly acknowledged
@@ -335,9 +240,18 @@ class Qp:
 
     @property
     def sendable(self) -> bool:
-        open_window = self.window == 0 or self.snd_nxt - self.snd_una < self.window
-        is_new = self.posted > self.snd_nxt and open_window
-        return not self.failed and (is_new or bool(self.gaps))
+        return (self.has_bytes and self.has_open_window) or (bool(self.gaps) and not self.failed)
+
+    @property
+    def has_bytes(self) -> bool:
+        return not self.failed and self.posted > self.snd_nxt
+
+    @property
+    def has_open_window(self) -> bool:
+        size = self.window.bytes
+        if self.window.follows_rate:
+            size = max(self.window.least, size * self.cc.rate // self.cc.path.line_rate)
+        return self.window.bytes == 0 or self.snd_nxt - self.snd_una < size
 
 
 # --------------------------------------------------------------------------- jobs (9)
@@ -639,14 +553,11 @@ class NaiveSimulator:
         ]
         self.tenants_shaped = any(tenant.shaper is not None for tenant in scenario.tenants)
 
-        window = self.nic.window_bytes
-        if self.nic.out_of_order:
-            most = self.nic.reorder_window_packets * self.nic.mtu_bytes
-            window = min(window, most) if window else most
         self.qps: list[Qp] = []
         for i, qp in enumerate(plan.qps):
             cls = self.internal_class[scenario.classes[qp.class_index].name]
-            cc = Dcqcn(self._dcqcn(qp.tenant), self.hosts[qp.src].link.rate)
+            path, window = self._path(plan, qp)
+            cc = SENDERS[scenario.tenants[qp.tenant].cc](self._sender(qp.tenant), path)
             self.qps.append(Qp(i, qp, cls, cc, window))
 
         self.jobs = [JOB_CLASSES[p.kind](self, i, p) for i, p in enumerate(plan.jobs)]
@@ -701,10 +612,8 @@ class NaiveSimulator:
         """New settings from now on."""
         self.settings = settings
         for qp in self.qps:
-            config = self._dcqcn(qp.plan.tenant)
-            if config.enabled != qp.cc.config.enabled:
+            if qp.cc.adopt(self._sender(qp.plan.tenant)):
                 qp.owed = 0
-            qp.cc.adopt(config)
         for switch in self.switches.values():
             switch.shared = [0] * len(self.pool_labels)
             for i in switch.inputs:
@@ -763,7 +672,7 @@ class NaiveSimulator:
         if ident < reordering:
             qp = self.qps[ident]
             qp.reorder_timer = False
-            if naive_repair.report(self, qp, t):
+            if naive_repair.report(self, qp, None, t):
                 self._serve_later(qp.plan.dst)
         elif ident < reordering + of_pfc:
             self._on_pfc_timer(ident - reordering, t)
@@ -1017,6 +926,10 @@ class NaiveSimulator:
         if c > 0:
             self._leave(link, packet, t)
             self.port_buckets[link.id, c].spend(packet.size, t)
+        if packet.kind == "DATA":
+            queued = sum(link.queue_bytes(k) for k in range(len(self.classes)))
+            packet.hops.append(Hop(t, link.tx_bytes, queued, link.rate))
+        link.tx_bytes += packet.size
         self._transmit(link, packet, t)
         if any(not link.paused[c] for c in waiting()):
             self._make_tx_done_pending(link)
@@ -1257,14 +1170,21 @@ class NaiveSimulator:
         host = self.hosts[qp.plan.src]
         ready = host.ready[qp.cls]
         bucket = self._tenant_bucket(qp)
-        if has_sent or not qp.sendable:
+        idle = not (qp.has_bytes or (qp.gaps and not qp.failed))
+        if self.nic.recovery == "selective_repeat" and not qp.window.follows_rate:
+            idle = not qp.sendable  # its window has closed; what was left were gaps, now filled
+        if has_sent or idle:
             ready.discard(qp.id)
             host.paced.discard(qp.id)
-        if not qp.sendable:
+        if idle:
             if qp in bucket.held:
                 bucket.held.remove(qp)
             self._end_grant(qp, t)
-        if qp.sendable and qp.id not in ready and qp.id not in host.paced and qp not in bucket.held:
+        if qp.id in ready or qp.id in host.paced or qp in bucket.held:
+            return
+        if qp.window.follows_rate:
+            qp.cc.advance(t, inclusive=True)
+        if qp.sendable:
             due = qp.next_send <= max(t, host.link.free) and not qp.owed
             (ready if due else host.paced).add(qp.id)
 
@@ -1347,6 +1267,9 @@ class NaiveSimulator:
             self._transmit(link, link.queues[controls()[0]].popleft(), t)
         else:
             c = self._choose_class(link, waiting(), next_size)
+            while c is not None and not link.queues[c] and self._turn_passes(host, c, t):
+                self._hold_back(host, t)
+                c = self._choose_class(link, waiting(), next_size)
             if c is None:
                 sent = False
             elif link.queues[c]:
@@ -1364,6 +1287,17 @@ class NaiveSimulator:
         elif next_paced is not None:
             self._arm_wake(link.src, next_paced)
 
+    def _turn_passes(self, host: Host, c: int, t: int) -> bool:
+        """Whether the QP whose turn it is has a window that closed since; it is not ready then."""
+        qp = self.qps[self._next_qp(host, c)]
+        if not qp.window.follows_rate:
+            return False
+        qp.cc.advance(t, inclusive=True)
+        if qp.has_open_window:
+            return False
+        host.ready[c].discard(qp.id)
+        return True
+
     def _send_data(self, qp: Qp, link: Link, t: int) -> None:
         nic, controlled = self.nic, qp.cc.config.enabled
         again = bool(qp.gaps)
@@ -1378,6 +1312,7 @@ class NaiveSimulator:
             seq=seq,
             payload=payload,
             last=seq + payload == message.end,
+            sent=t,
         )
         self._transmit(link, packet, t)
         self._tenant_bucket(qp).spend(packet.size, t)
@@ -1386,10 +1321,10 @@ class NaiveSimulator:
         qp.next_send, qp.owed = link.free, 0
         if controlled:
             qp.cc.advance(t, inclusive=True)
+            owed = (packet.size + nic.interframe_gap_bytes) * 8 * PS_PER_S
             if qp.cc.rate < link.rate:
-                bits = (packet.size + nic.interframe_gap_bytes) * 8
-                self._pace(qp, t, bits * PS_PER_S)
-            qp.cc.on_sent(packet.size)
+                self._pace(qp, t, owed)
+            qp.cc.on_sent(packet.size, owed)
         if qp.snd_nxt == qp.snd_una:
             qp.last_progress = t  # bytes are outstanding again
         if again:
@@ -1454,7 +1389,7 @@ class NaiveSimulator:
             interval = us_to_ps(self.nic.cnp_interval_us)
             if qp.last_cnp is None or t - qp.last_cnp >= interval:
                 qp.last_cnp = t
-                self._send_control("CNP", qp)
+                self._send_control("CNP", qp, packet)
                 answered = True
         if self.nic.out_of_order or self.nic.recovery == "go_back_0":
             return naive_repair.take_in(self, qp, packet, t) or answered
@@ -1464,26 +1399,26 @@ class NaiveSimulator:
             if last is None or last[0] != qp.expected or t - last[1] >= interval:
                 qp.last_nack = (qp.expected, t)
                 qp.ce_seen = qp.ce_seen or packet.ce
-                self._send_control("NACK", qp)
+                self._send_control("NACK", qp, packet)
                 answered = True
         elif packet.seq < qp.expected:
             qp.ce_seen = qp.ce_seen or packet.ce
-            self._send_control("ACK", qp)
+            self._send_control("ACK", qp, packet)
             answered = True
         else:
             qp.expected += packet.payload
             qp.ce_seen = qp.ce_seen or packet.ce
             qp.unacked_packets += 1
             if packet.last or qp.unacked_packets >= self.nic.ack_every:
-                self._send_control("ACK", qp)
+                self._send_control("ACK", qp, packet)
                 answered = True
             if packet.last:
                 job, lane, position = self.qp_job[qp.id]
                 job.on_delivered(lane, position, t)
         return answered
 
-    def _send_control(self, kind: str, qp: Qp) -> Packet:
-        """Queues an ACK, NACK or CNP at the receiver."""
+    def _send_control(self, kind: str, qp: Qp, data: Packet | None) -> Packet:
+        """Queues an ACK, NACK or CNP at the receiver, because of a data packet."""
         nic = self.nic
         name = nic.cnp_class if kind == "CNP" else nic.ack_class
         cls = qp.cls if name is None else self.internal_class[name]
@@ -1491,6 +1426,10 @@ class NaiveSimulator:
         packet = Packet(kind, cls, size, qp.id, seq=qp.expected)
         qp.nacks += kind == "NACK"
         if kind != "CNP":
+            if data is None:
+                packet.sent = -1  # brings nothing back
+            else:
+                packet.sent, packet.hops = data.sent, data.hops
             packet.cnp_flag = nic.cnp_mode == "ack_echo" and qp.ce_seen
             qp.ce_seen = False
             qp.unacked_packets = 0
@@ -1516,7 +1455,43 @@ class NaiveSimulator:
         if packet.kind == "NACK":
             naive_repair.on_nack(self, qp, packet, before)
         self._trim(qp)
+        if qp.cc.config.enabled and packet.sent >= 0:
+            moved = qp.cc.on_ack(packet.seq, qp.snd_nxt, t - packet.sent, packet.hops)
+            if moved is not None:
+                qp.next_send += moved
+                self.hosts[qp.plan.src].ready[qp.cls].discard(qp.id)
+                self.hosts[qp.plan.src].paced.discard(qp.id)
         self._refresh(qp, t)
 
-    def _dcqcn(self, tenant: int) -> DcqcnConfig:
-        return self.settings.tenants[self.scenario.tenants[tenant].name]
+    def _sender(self, tenant: int) -> SenderConfig:
+        """The parameters in force, of the tenant's own algorithm."""
+        own = self.scenario.tenants[tenant]
+        if own.cc == "dcqcn":
+            return self.settings.tenants[own.name]
+        return self.settings.senders[own.name]
+
+    def _path(self, plan: Plan, qp: QueuePair) -> tuple[Path, Window]:
+        """What a QP's sender knows about its way, and the window it has."""
+        nic, own = self.nic, self.scenario.tenants[qp.tenant].window
+        if own is None and self.scenario.tenants[qp.tenant].cc == "hpcc":
+            own = WindowConfig()
+        line, longest = self.hosts[qp.src].link.rate, 1
+        least = (nic.ack_every - 1) * nic.mtu_bytes + 1
+        for other in (other for other in plan.qps if other.tenant == qp.tenant):
+            data, ack = (
+                [(self.links[i].rate, self.links[i].delay) for i in links]
+                for links in (other.data_links, other.ack_links)
+            )
+            longest = max(longest, base_rtt(nic.mtu_bytes, data, ack))
+        most = nic.reorder_window_packets * nic.mtu_bytes if nic.out_of_order else 2**62
+        if own is None:
+            size, follows = nic.window_bytes, False
+            if nic.out_of_order:
+                size = min(size, most) if size else most
+        else:
+            if own.base_rtt_us is not None:
+                longest = us_to_ps(own.base_rtt_us)
+            bdp = max(1 if own.follows_rate else least, longest * line // PS_PER_S // 8)
+            size, follows = (bdp if own.bytes == "bdp" else own.bytes), own.follows_rate
+            size = min(size, most)
+        return Path(line, longest, size), Window(size, follows, least)

@@ -16,11 +16,11 @@ def take_in(sim: Any, qp: Any, packet: Any, t: int) -> bool:
         return _advance(sim, qp, packet, t)
     if packet.seq < qp.expected or packet.seq in qp.held:
         qp.ce_seen = qp.ce_seen or packet.ce
-        sim._send_control("ACK", qp)
+        sim._send_control("ACK", qp, packet)
         return True
     qp.held[packet.seq] = (packet, t)
     qp.ce_seen = qp.ce_seen or packet.ce
-    return report(sim, qp, t)
+    return report(sim, qp, packet, t)
 
 
 def _advance(sim: Any, qp: Any, packet: Any, t: int) -> bool:
@@ -34,7 +34,7 @@ def _advance(sim: Any, qp: Any, packet: Any, t: int) -> bool:
         messages += taken.last
     answered = messages > 0 or qp.unacked_packets >= sim.nic.ack_every
     if answered:
-        sim._send_control("ACK", qp)
+        sim._send_control("ACK", qp, packet)
     job, lane, position = sim.qp_job[qp.id]
     for _ in range(messages):
         job.on_delivered(lane, position, t)
@@ -52,8 +52,11 @@ def gaps_of(qp: Any) -> list[tuple[int, int, int]]:
     return gaps
 
 
-def report(sim: Any, qp: Any, t: int) -> bool:
-    """Reports the first gap that is to be, if it is old enough; sees to the timer."""
+def report(sim: Any, qp: Any, packet: Any, t: int) -> bool:
+    """Reports the first gap that is to be, if it is old enough; sees to the timer.
+
+    `packet` is the data packet that came just now; None after a timer.
+    """
     interval, wait = us_to_ps(sim.nic.nack_interval_us), us_to_ps(sim.nic.reorder_wait_us)
     selective = sim.nic.recovery == "selective_repeat"
     is_long_ago = t - (qp.last_nack[1] if qp.last_nack else 0) >= interval
@@ -71,7 +74,7 @@ def report(sim: Any, qp: Any, t: int) -> bool:
         _arm(sim, qp, since + wait)
         return False
     qp.last_nack = (qp.expected, t)
-    sim._send_control("NACK", qp).gap = (start, end)
+    sim._send_control("NACK", qp, packet).gap = (start, end)
     if selective:
         qp.reported = end
         if len(gaps) > 1:
@@ -96,7 +99,7 @@ def _or_start_over(sim: Any, qp: Any, packet: Any, t: int) -> bool:
         return _advance(sim, qp, packet, t)
     if packet.seq < qp.expected:
         qp.ce_seen = qp.ce_seen or packet.ce
-        sim._send_control("ACK", qp)
+        sim._send_control("ACK", qp, packet)
         return True
     qp.expected = qp.message_start
     last, interval = qp.last_nack, us_to_ps(sim.nic.nack_interval_us)
@@ -104,7 +107,7 @@ def _or_start_over(sim: Any, qp: Any, packet: Any, t: int) -> bool:
         return False
     qp.last_nack = (qp.expected, t)
     qp.ce_seen = qp.ce_seen or packet.ce
-    sim._send_control("NACK", qp)
+    sim._send_control("NACK", qp, packet)
     return True
 
 

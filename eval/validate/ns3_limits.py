@@ -42,7 +42,7 @@ LIMITS: dict[Kind, dict[str, Limit]] = {
         "pause_frames": Limit(0.03, 3),
         "max_queue_bytes": Limit(0.02),
     },
-    # DCQCN, but no random numbers: queues are marked beyond a single threshold.
+    # Congestion control, but no random numbers: queues are marked beyond a single threshold.
     "marked": {
         "mean_fct_ns": Limit(0.02),
         "max_fct_ns": Limit(0.03),
@@ -65,6 +65,6 @@ def kind_of(parameters: Parameters, draws: Draws) -> Kind:
         return "random"
     if draws == "same":
         return "repeated"
-    if parameters.has_dcqcn:
+    if parameters.algorithm:
         return "marked" if parameters.picoseconds else "repeated"
     return "exact" if parameters.picoseconds else "rounded"

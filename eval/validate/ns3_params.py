@@ -9,10 +9,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from eval.validate.ns3_rng import M2
+from roce_gym.config import AlgorithmName
 from roce_gym.errors import TraceFileError
 from roce_gym.faults import explain
 
-_CC_NONE, _CC_DCQCN = 0, 1
+_ALGORITHMS: dict[int, AlgorithmName] = {1: "dcqcn", 3: "hpcc", 7: "timely"}
+_CC_NONE = 0
 
 _Switch = Annotated[int, Field(ge=0, le=1)]
 _Micros = Annotated[float, Field(ge=1, le=1e9)]
@@ -23,7 +25,9 @@ class Parameters(BaseModel):
     """The settings of a run that matter here; names, units as in the reference's `params.json`.
 
     Attributes:
-        cc_mode: 0 none, 1 DCQCN.
+        cc_mode: 0 none, 1 DCQCN, 3 HPCC, 7 TIMELY.
+        has_window, follows_rate: 1: a window of one BDP, in proportion to the rate.
+        int_multi: bytes in telemetry are in multiples of this many of its units.
         ecn: 1: switches mark and senders listen.
         kmin_kb, kmax_kb, pmax: by link rate in bit/s; 1 KB = 1,000 bytes.
         buffer_mib: per switch.
@@ -38,6 +42,16 @@ class Parameters(BaseModel):
     cc_mode: int = Field(alias="CC_MODE")
     ecn: _Switch = Field(alias="ENABLE_QCN")
     dynamic_threshold: _Switch = Field(1, alias="USE_DYNAMIC_PFC_THRESHOLD")
+    has_window: _Switch = Field(0, alias="HAS_WIN")
+    follows_rate: _Switch = Field(0, alias="VAR_WIN")
+    global_rtt: _Switch = Field(1, alias="GLOBAL_T")
+    fast_react: _Switch = Field(0, alias="FAST_REACT")
+    per_hop_rate: _Switch = Field(0, alias="MULTI_RATE")
+    sample_feedback: _Switch = Field(0, alias="SAMPLE_FEEDBACK")
+    rate_bound: _Switch = Field(1, alias="RATE_BOUND")
+    target_utilisation: Annotated[float, Field(gt=0, le=1)] = Field(0.95, alias="U_TARGET")
+    max_stage: Annotated[int, Field(ge=0)] = Field(0, alias="MI_THRESH")
+    int_multi: Annotated[int, Field(ge=1, le=1024)] = Field(1, alias="INT_MULTI")
     back_to_zero: _Switch = Field(0, alias="L2_BACK_TO_ZERO")
     switch_ack_high_prio: _Switch = Field(0, alias="SWITCH_ACK_HIGH_PRIO")
     ack_high_prio: _Switch = Field(alias="ACK_HIGH_PRIO")
@@ -67,9 +81,14 @@ class Parameters(BaseModel):
         return round(self.stop_s * 10**12)
 
     @property
+    def algorithm(self) -> AlgorithmName | None:
+        """Of the senders."""
+        return _ALGORITHMS.get(self.cc_mode)
+
+    @property
     def has_dcqcn(self) -> bool:
         """Whether senders react to marks."""
-        return self.cc_mode == _CC_DCQCN
+        return self.algorithm == "dcqcn"
 
     @property
     def marks_at_random(self) -> bool:
@@ -117,5 +136,6 @@ def read_parameters(path: Path) -> dict[str, Parameters]:
 
 
 def _is_supported(values: dict[str, Any]) -> bool:
-    """Whether this simulator has the congestion control of the run: DCQCN or none, no window."""
-    return values.get("CC_MODE", _CC_NONE) in (_CC_NONE, _CC_DCQCN) and not values.get("HAS_WIN")
+    """Whether this simulator has the congestion control of the run."""
+    mode = values.get("CC_MODE", _CC_NONE)
+    return mode == _CC_NONE or mode in _ALGORITHMS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,14 +16,17 @@ from roce_gym.config import (
     EcnConfig,
     Flow,
     FlowList,
+    HpccConfig,
     NicConfig,
     PfcConfig,
     Scenario,
     SimulatorConfig,
     SwitchConfig,
     Tenant,
+    TimelyConfig,
     TopologyFile,
     TrafficClass,
+    WindowConfig,
 )
 from roce_gym.errors import ConfigError
 from roce_gym.topology import check_network
@@ -34,6 +38,10 @@ from roce_gym.workload.planner import make_plan
 
 # Fixed in the reference's source, see its README, sections 4 and 6.
 _HEADER_BYTES, _ACK_BYTES, _PFC_BYTES = 48, 60, 43
+_BARE_ACK_BYTES = 46  # before it is filled up to the least frame
+_FEEDBACK_BYTES = {"timely": 8, "hpcc": 42}
+_TX_UNIT_BYTES, _QUEUE_UNIT_BYTES = 128, 80
+_TIMELY = TimelyConfig()  # constants of the reference's source
 _HEADROOM_RATE_DELAYS = 3
 _XON_OFFSET_BYTES = 3072
 _RESERVED_BYTES = 4096
@@ -130,7 +138,17 @@ def build_case(reference: Reference, variant: str) -> Case:
 
 
 def _require_supported(name: str, parameters: Parameters, reference: Reference) -> None:
+    wanted_of_hpcc = [
+        ("FAST_REACT", parameters.fast_react, 1),
+        ("MULTI_RATE", parameters.per_hop_rate, 0),
+        ("SAMPLE_FEEDBACK", parameters.sample_feedback, 0),
+        ("HAS_WIN", parameters.has_window, 1),
+        ("VAR_WIN", parameters.follows_rate, 1),
+    ]
     for field, given, wanted in (
+        *(wanted_of_hpcc if parameters.algorithm == "hpcc" else ()),
+        ("GLOBAL_T", parameters.global_rtt, 1),
+        ("RATE_BOUND", parameters.rate_bound, 1),
         ("USE_DYNAMIC_PFC_THRESHOLD", parameters.dynamic_threshold, 1),
         ("L2_BACK_TO_ZERO", parameters.back_to_zero, 0),
         ("SWITCH_ACK_HIGH_PRIO", parameters.switch_ack_high_prio, 0),
@@ -143,10 +161,11 @@ def _require_supported(name: str, parameters: Parameters, reference: Reference) 
 
 
 def _nic(parameters: Parameters) -> NicConfig:
+    feedback = _FEEDBACK_BYTES.get(parameters.algorithm or "", 0)
     return NicConfig(
         mtu_bytes=parameters.payload_bytes,
-        header_bytes=_HEADER_BYTES,
-        ack_bytes=_ACK_BYTES,
+        header_bytes=_HEADER_BYTES + feedback,
+        ack_bytes=max(_ACK_BYTES, _BARE_ACK_BYTES + feedback),
         pfc_bytes=_PFC_BYTES,
         interframe_gap_bytes=0,
         ack_every=1,
@@ -200,17 +219,70 @@ def _tenant(reference: Reference, parameters: Parameters) -> Tenant:
     return Tenant(
         name="reference",
         hosts=tuple(hosts),
+        cc=parameters.algorithm or "dcqcn",
         dcqcn=_dcqcn(parameters),
+        timely=_timely(parameters) if parameters.algorithm == "timely" else None,
+        hpcc=_hpcc(parameters) if parameters.algorithm == "hpcc" else None,
+        window=_window(reference, parameters) if parameters.has_window else None,
         jobs=(FlowList(flows=flows),),
+    )
+
+
+def _window(reference: Reference, parameters: Parameters) -> WindowConfig:
+    """One BDP of the longest path: its rate times its round trip, in whole nanoseconds."""
+    network = reference.network
+    number = {int(label): node for node, label in enumerate(network.node_label)}
+    link = {
+        ends: i
+        for i, ends in enumerate(
+            zip(network.link_src.tolist(), network.link_dst.tolist(), strict=True)
+        )
+    }
+    rtt_ns = bdp_bytes = 0
+    for path, _ in reference.paths:
+        nodes = [number[label] for label in path]
+        links = [link[ends] for ends in pairwise(nodes)]
+        rates = [int(network.link_rate_bps[i]) for i in links]
+        bits = 8 * parameters.payload_bytes
+        own_ns = sum(bits * 10**9 // rate for rate in rates)
+        own_ns += 2 * int(network.link_delay_ps[links].sum()) // PS_PER_NS
+        rtt_ns = max(rtt_ns, own_ns)
+        bdp_bytes = max(bdp_bytes, own_ns * min(rates) // 10**9 // 8)
+    return WindowConfig(
+        bytes=bdp_bytes,
+        follows_rate=parameters.follows_rate == 1,
+        base_rtt_us=rtt_ns * PS_PER_NS / PS_PER_US,
+    )
+
+
+def _rates_mbps(parameters: Parameters) -> tuple[float, float, float]:
+    """Additive and hyper increase, lowest rate."""
+    texts = (parameters.rate_ai, parameters.rate_hai, parameters.min_rate)
+    ai, hai, least = (parse_rate_bps(text) / BPS_PER_MBPS for text in texts)
+    return ai, hai, least
+
+
+def _timely(parameters: Parameters) -> TimelyConfig:
+    ai, hai, least = _rates_mbps(parameters)
+    update = {"rate_ai_mbps": ai, "rate_hai_mbps": hai, "min_rate_mbps": least}
+    return _TIMELY.model_copy(update=update)
+
+
+def _hpcc(parameters: Parameters) -> HpccConfig:
+    ai, _, least = _rates_mbps(parameters)
+    return HpccConfig(
+        target_utilisation=parameters.target_utilisation,
+        max_stage=parameters.max_stage,
+        rate_ai_mbps=ai,
+        min_rate_mbps=least,
+        tx_unit_bytes=_TX_UNIT_BYTES * parameters.int_multi,
+        queue_unit_bytes=_QUEUE_UNIT_BYTES * parameters.int_multi,
     )
 
 
 def _dcqcn(parameters: Parameters) -> DcqcnConfig:
     """The reference cuts fractions of a microsecond off its intervals."""
-    ai, hai, least = (
-        parse_rate_bps(text) / BPS_PER_MBPS
-        for text in (parameters.rate_ai, parameters.rate_hai, parameters.min_rate)
-    )
+    ai, hai, least = _rates_mbps(parameters)
     return DcqcnConfig(
         enabled=parameters.has_dcqcn,
         alpha_interval_us=int(parameters.alpha_interval_us),

@@ -42,7 +42,14 @@ from roce_gym.assembly.queueing import (
     scheduling_params,
 )
 from roce_gym.assembly.routes import POLICIES, groups, is_hop_by_hop, make_routes
-from roce_gym.assembly.senders import add_windows, make_feedback, make_records, sender_params, trace
+from roce_gym.assembly.senders import (
+    add_windows,
+    base_rtts_of_tenants_ps,
+    make_feedback,
+    make_records,
+    sender_params,
+    trace,
+)
 from roce_gym.config import Scenario, class_order
 from roce_gym.sim import types as t
 from roce_gym.sim.sorting import SORT_MARGIN
@@ -91,6 +98,7 @@ def build_state(
     ingress = make_ingress(scenario, network, order)
     kicks = network.num_links if scenario.link_events else 0
     routes = make_routes(scenario, network, plan, max_hops)
+    base_rtt = base_rtts_of_tenants_ps(scenario, network, plan)
     return t.State(
         params=_params(
             scenario, network, plan, seed, max_hops, (buckets - 2) << shift, first_bucket
@@ -139,8 +147,9 @@ def build_state(
         posted=np.zeros(most_posts(plan) + 1, np.int32),
         message=message,
         **make_records(scenario, len(plan.qps)),
-        window=add_windows(scenario, network, plan, qp, sender),
-        **make_feedback(scenario, len(packet), max_hops),
+        window=add_windows(scenario, qp, sender, base_rtt),
+        **make_feedback(scenario, len(packet), len(plan.qps), max_hops),
+        base_rtt=base_rtt,
         link_bps=network.link_rate_bps.astype(np.int64),
         job=jobs["job"],
         job_qp=jobs["job_qp"],

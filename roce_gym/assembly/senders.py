@@ -11,7 +11,7 @@ from roce_gym.config import Scenario
 from roce_gym.sim import types as t
 from roce_gym.sim.cc.registry import ALGORITHMS, CODES, Algorithm
 from roce_gym.topology.graph import Network
-from roce_gym.units import PS_PER_S
+from roce_gym.units import PS_PER_S, us_to_ps
 from roce_gym.workload.plan import Plan
 
 
@@ -48,12 +48,18 @@ def trace(scenario: Scenario, qp: NDArray[Any], sender: NDArray[Any]) -> None:
     sender["traits"] |= np.where(wants[qp["tenant"]], t.TRACED, 0).astype(np.int8)
 
 
-def make_feedback(scenario: Scenario, num_packets: int, max_hops: int) -> dict[str, NDArray[Any]]:
+def make_feedback(
+    scenario: Scenario, num_packets: int, num_qps: int, max_hops: int
+) -> dict[str, NDArray[Any]]:
     """What packets carry back to senders; empty where no algorithm asks for it."""
     feedback = sender_params(scenario)["feedback"]
     times = num_packets if feedback & t.FEEDBACK_RTT else 0
-    hops = num_packets * max_hops if feedback & t.FEEDBACK_INT else 0
-    return {"sent": np.zeros(times, np.int64), "seen": np.zeros(hops, t.INT_HOP)}
+    hops = max_hops if feedback & t.FEEDBACK_INT else 0
+    return {
+        "sent": np.zeros(times, np.int64),
+        "seen": np.zeros(num_packets * hops, t.INT_HOP),
+        "last_seen": np.zeros(num_qps * hops, t.INT_HOP),
+    }
 
 
 def base_rtts_ps(scenario: Scenario, network: Network, plan: Plan) -> NDArray[np.int64]:
@@ -71,36 +77,37 @@ def base_rtts_ps(scenario: Scenario, network: Network, plan: Plan) -> NDArray[np
     return out
 
 
-def longest_rtts_ps(scenario: Scenario, network: Network, plan: Plan) -> NDArray[np.int64]:
-    """Shape (num_tenants,), int64: the longest base round-trip time of a tenant's QPs."""
-    longest = np.zeros(len(scenario.tenants), np.int64)
+def base_rtts_of_tenants_ps(scenario: Scenario, network: Network, plan: Plan) -> NDArray[np.int64]:
+    """Shape (num_tenants,), int64: as given, or the longest of a tenant's queue pairs."""
+    longest = np.ones(len(scenario.tenants), np.int64)
     tenant = np.array([pair.tenant for pair in plan.qps], np.int64)
     np.maximum.at(longest, tenant, base_rtts_ps(scenario, network, plan))
+    for i, one in enumerate(scenario.tenants):
+        if one.own_window is not None and one.own_window.base_rtt_us is not None:
+            longest[i] = us_to_ps(one.own_window.base_rtt_us)
     return longest
 
 
 def add_windows(
-    scenario: Scenario, network: Network, plan: Plan, qp: NDArray[Any], sender: NDArray[Any]
+    scenario: Scenario, qp: NDArray[Any], sender: NDArray[Any], base_rtt: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Says in `sender` what windows there are. Returns their bytes at line rate; empty: none."""
     windows = np.zeros(len(qp), np.int64)
-    fixed = scenario.nic.sender_window_bytes
-    if fixed > 0:
-        windows[:] = fixed
+    if scenario.nic.sender_window_bytes > 0:
+        windows[:] = scenario.nic.sender_window_bytes
         sender["traits"] |= t.HAS_WINDOW
-    if any(tenant.window is not None for tenant in scenario.tenants):
-        longest = longest_rtts_ps(scenario, network, plan)
-        for i, tenant in enumerate(scenario.tenants):
-            if tenant.window is None:
-                continue
-            own = np.flatnonzero(qp["tenant"] == i)
-            if tenant.window.bytes == "bdp":
-                bits = [int(longest[i]) * int(rate) // PS_PER_S for rate in qp["line_bps"][own]]
-                windows[own] = np.maximum(np.array(bits, np.int64) // 8, 1)
-            else:
-                windows[own] = tenant.window.bytes
-            kind = t.RATE_WINDOW if tenant.window.follows_rate else 0
-            sender["traits"][own] |= t.HAS_WINDOW | kind
-        if scenario.nic.out_of_order:  # receivers keep track of no more
-            windows = np.minimum(windows, scenario.nic.sender_window_bytes)
+    for i, tenant in enumerate(scenario.tenants):
+        window = tenant.own_window
+        if window is None:
+            continue
+        own = np.flatnonzero(qp["tenant"] == i)
+        if window.bytes == "bdp":
+            bits = [int(base_rtt[i]) * int(rate) // PS_PER_S for rate in qp["line_bps"][own]]
+            least = 1 if window.follows_rate else sender_params(scenario)["least_window"]
+            windows[own] = np.maximum(np.array(bits, np.int64) // 8, least)
+        else:
+            windows[own] = window.bytes
+        sender["traits"][own] |= t.HAS_WINDOW | (t.RATE_WINDOW if window.follows_rate else 0)
+    if scenario.nic.out_of_order:  # receivers keep track of no more
+        windows = np.minimum(windows, scenario.nic.sender_window_bytes)
     return windows if (sender["traits"] & t.HAS_WINDOW).any() else windows[:0]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from roce_gym.assembly import build_state
 from roce_gym.cli.changes import change_settings, override, split_changes
-from roce_gym.config import Scenario, Settings, validate_scenario
+from roce_gym.config import Scenario, Settings, sender_settings, validate_scenario
 from roce_gym.errors import ConfigError
 from roce_gym.options import OWN_SETTINGS
 from roce_gym.presets import PRESETS, resolve_settings
@@ -108,6 +108,7 @@ def _with_settings(base: Scenario, settings: Settings) -> Scenario:
         t.model_copy(
             update={
                 "dcqcn": settings.tenants[t.name],
+                t.cc: sender_settings(t, settings),
                 "shaper": settings.shapers.get(t.name),
             }
         )

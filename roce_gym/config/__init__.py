@@ -33,7 +33,9 @@ from roce_gym.config.senders import (
     SENDER_CONFIGS,
     AlgorithmName,
     DcqcnConfig,
+    HpccConfig,
     SenderConfig,
+    TimelyConfig,
     WindowConfig,
 )
 from roce_gym.config.settings import (
@@ -80,6 +82,7 @@ __all__ = [
     "FaultsConfig",
     "Flow",
     "FlowList",
+    "HpccConfig",
     "Incast",
     "Job",
     "LeafSpine",
@@ -104,6 +107,7 @@ __all__ = [
     "Storm",
     "SwitchConfig",
     "Tenant",
+    "TimelyConfig",
     "Topology",
     "TopologyFile",
     "TrafficClass",

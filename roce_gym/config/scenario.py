@@ -106,6 +106,17 @@ class Scenario(Model):
                     f"class, of which alone switches heed pauses; allowed: {lossless}"
                 )
         self._require_time_for_pauses(len(lossless))
+        least = (self.nic.ack_every - 1) * self.nic.mtu_bytes + 1
+        for tenant in self.tenants:
+            window = tenant.window
+            if window is None or window.follows_rate or window.bytes == "bdp":
+                continue  # these are made large enough
+            if window.bytes < least:
+                raise ValueError(
+                    f"tenants.{tenant.name}.window.bytes = {window.bytes} closes before an ACK is "
+                    f"due; allowed: at least {least} with nic.ack_every = {self.nic.ack_every}, "
+                    f"nic.mtu_bytes = {self.nic.mtu_bytes}"
+                )
         asic = self.switch.known
         for c in self.classes:
             if c.headroom_bytes == "sonic" and (asic is None or asic.has_tiles is None):

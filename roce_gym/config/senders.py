@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from roce_gym.config.fields import Fraction, Model, NonNegative, Positive
 
@@ -57,11 +57,75 @@ class DcqcnConfig(Model):
     )
 
 
-AlgorithmName = Literal["dcqcn"]
+class TimelyConfig(Model):
+    """TIMELY: the rate follows round-trip times; ECN marks are ignored.
 
-SenderConfig = DcqcnConfig
+    Source: Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015,
+    algorithm 1 and section 4.4; numbers it does not give are those of HPCC's authors' simulator.
+    Rules: `roce_gym/sim/cc/timely.py`.
+    """
 
-SENDER_CONFIGS: dict[AlgorithmName, type[SenderConfig]] = {"dcqcn": DcqcnConfig}
+    enabled: bool = True
+    t_low_us: Positive = Field(50.0, description="below this round trip: always increase [T_low]")
+    t_high_us: Positive = Field(500.0, description="beyond: always decrease [T_high]")
+    min_rtt_us: Positive = Field(20.0, description="the gradient is in units of this [minRTT]")
+    ewma_weight: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.875, description="of the newest difference of round trips [alpha]"
+    )
+    beta: Fraction = Field(0.8, description="multiplicative decrease")
+    rate_ai_mbps: Positive = Field(10.0, description="additive increase [delta]")
+    rate_hai_mbps: Positive = Field(50.0, description="increase after `hai_after` [N x delta]")
+    hai_after: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(
+        5, description="increases in a row before hyperactive increase"
+    )
+    min_rate_mbps: Positive = Field(100.0, description="lowest rate")
+    max_rate_mbps: NonNegative = Field(0.0, description="0 = line rate")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> TimelyConfig:
+        if self.t_high_us < self.t_low_us:
+            raise ValueError(
+                f"t_high_us = {self.t_high_us} must be at least t_low_us = {self.t_low_us}"
+            )
+        return self
+
+
+class HpccConfig(Model):
+    """HPCC: the rate follows in-band telemetry of switches; ECN marks are ignored.
+
+    Its telemetry makes frames longer: where it matters, `nic.header_bytes` and `nic.ack_bytes` have
+    to count 42 bytes more (5 hops of 8 bytes, 2 of overhead). A window in proportion to the rate is
+    part of HPCC, see `Tenant.window`.
+
+    Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, algorithm 1,
+    sections 3.2 to 3.4, units of figure 7. Rules: `roce_gym/sim/cc/hpcc.py`.
+    """
+
+    enabled: bool = True
+    target_utilisation: Annotated[float, Field(gt=0, le=1)] = Field(0.95, description="[eta]")
+    max_stage: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(
+        5, description="additive increases in a row; 0: multiplicative always [maxStage]"
+    )
+    rate_ai_mbps: Positive = Field(
+        50.0, description="additive increase: (1 - eta) x 100 Gb/s over 100 flows [W_AI / T]"
+    )
+    min_rate_mbps: Positive = Field(100.0, description="lowest rate")
+    max_rate_mbps: NonNegative = Field(0.0, description="0 = line rate")
+    tx_unit_bytes: Annotated[int, Field(ge=1, le=2**20)] = Field(
+        128, description="bytes sent by a port are reported in multiples of this"
+    )
+    queue_unit_bytes: Annotated[int, Field(ge=1, le=2**20)] = Field(80, description="so are queues")
+
+
+AlgorithmName = Literal["dcqcn", "timely", "hpcc"]
+
+SenderConfig = DcqcnConfig | TimelyConfig | HpccConfig
+
+SENDER_CONFIGS: dict[AlgorithmName, type[SenderConfig]] = {
+    "dcqcn": DcqcnConfig,
+    "timely": TimelyConfig,
+    "hpcc": HpccConfig,
+}
 
 
 class WindowConfig(Model):
@@ -72,8 +136,13 @@ class WindowConfig(Model):
     """
 
     bytes: Annotated[int, Field(ge=1, le=2**36)] | Literal["bdp"] = Field(
-        "bdp", description="bdp: line rate x base RTT, the longest of the tenant's queue pairs"
+        "bdp", description="bdp: line rate x base RTT"
     )
     follows_rate: bool = Field(
         True, description="the window is in proportion to the sender's rate over line rate"
+    )
+    base_rtt_us: Positive | None = Field(
+        None,
+        description="round trip of an idle fabric; None: the longest of the tenant's queue pairs, "
+        "propagation both ways and a payload's serialisation on each link",
     )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from roce_gym.config.fields import Count, HostId, Model, NonNegative, Positive, Volume
 from roce_gym.config.senders import (
     SENDER_CONFIGS,
     AlgorithmName,
     DcqcnConfig,
+    HpccConfig,
     SenderConfig,
+    TimelyConfig,
     WindowConfig,
 )
 from roce_gym.config.settings import Settings, ShaperConfig
@@ -106,16 +108,42 @@ class Tenant(Model):
     weight: Positive = 1.0
     cc: AlgorithmName = Field("dcqcn", description="algorithm of its senders")
     dcqcn: DcqcnConfig | None = Field(None, description="None: from the preset")
-    window: WindowConfig | None = Field(None, description="None: nic.window_bytes")
+    timely: TimelyConfig | None = Field(None, description="None: defaults")
+    hpcc: HpccConfig | None = Field(None, description="None: defaults")
+    window: WindowConfig | None = Field(
+        None, description="None: nic.window_bytes; HPCC: in proportion to the rate"
+    )
     shaper: ShaperConfig | None = Field(
         None, description="of all its QPs at each host; None: cannot be turned on later"
     )
     jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
 
+    @model_validator(mode="after")
+    def _own_parameters_only(self) -> Tenant:
+        for name in SENDER_CONFIGS:
+            if name not in ("dcqcn", self.cc) and getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name} is given, but cc = {self.cc!r}; allowed: cc = {name!r}, or no {name}"
+                )
+        if self.cc == "hpcc" and self.window is not None and not self.window.follows_rate:
+            raise ValueError("window.follows_rate = False is not allowed with cc = 'hpcc'")
+        return self
+
+    @property
+    def own_sender(self) -> SenderConfig | None:
+        """The parameters of its algorithm; None: it is DCQCN, see `dcqcn` and presets."""
+        if self.cc == "dcqcn":
+            return None
+        given: SenderConfig | None = getattr(self, self.cc)
+        return SENDER_CONFIGS[self.cc]() if given is None else given
+
+    @property
+    def own_window(self) -> WindowConfig | None:
+        """The window of the tenant's queue pairs; None: that of the NIC."""
+        return WindowConfig() if self.window is None and self.cc == "hpcc" else self.window
+
 
 def sender_settings(tenant: Tenant, settings: Settings) -> SenderConfig:
     """The parameters of a tenant's senders: of the algorithm that it has."""
-    if tenant.cc == "dcqcn":
-        return settings.tenants[tenant.name]
-    own: SenderConfig | None = getattr(tenant, tenant.cc)
-    return settings.senders.get(tenant.name) or own or SENDER_CONFIGS[tenant.cc]()
+    own = tenant.own_sender
+    return settings.tenants[tenant.name] if own is None else settings.senders.get(tenant.name, own)

@@ -21,6 +21,7 @@ from roce_gym.sim.scheduler import (
     pace,
     reconsider,
     release_paced,
+    reopen_as_ns3,
     serve_later,
     update_waiting,
     withdraw,
@@ -69,12 +70,16 @@ def _next_packet(s, link, now, special):
     while True:
         cls = choose_class(s, link, special)
         if cls == NONE:
+            if params["scheduled_order"] == 1 and reopen_as_ns3(s, host, now):
+                continue
             arm_for_paced(s, host, now)
             return NONE
         if s.queue[link * params["num_classes"] + cls]["head"] != NONE:
             return _take_control(s, link, cls, now)
         p = _next_data(s, link, host, cls, now)
-        if p == NONE:
+        if p == NONE:  # that QP's window has closed
+            if special and params["tenants_shaped"] == 1:
+                hold_back(s, link, now)
             continue
         if special and params["tenants_shaped"] == 1:
             take_tenant_tokens(s, int64(s.packet[p]["qp"]), int64(s.packet[p]["size"]), now)

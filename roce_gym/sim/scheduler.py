@@ -23,6 +23,7 @@ from roce_gym.sim.shaper import (
     may_pass,
 )
 from roce_gym.sim.types import (
+    FAILED,
     FOREVER,
     HAS_WINDOW,
     HELD,
@@ -280,9 +281,8 @@ def wake_at(s, host, due_ps, now):
     slot = 2 * s.params[0]["num_links"] + host
     if s.event_ps[slot] <= due_ps:
         return
-    if s.params[0]["scheduled_order"] == 1:  # as in ns-3, a wake-up is never moved
-        if s.event_ps[slot] == FOREVER and not _sleeps_on(s, host, now):
-            push_far(s, slot, due_ps)
+    if s.params[0]["scheduled_order"] == 1:
+        _sleep_as_ns3(s, host, now)
         return
     if s.event_ps[slot] != FOREVER:
         cancel(s, slot)
@@ -296,36 +296,54 @@ def arm_for_paced(s, host, now):
     if heap["size"] > 0:
         due_ps = s.paced_qp[heap["first"]]["due_ps"]
         wake_at(s, host, max(due_ps, now), now)
+    elif s.params[0]["scheduled_order"] == 1:
+        _sleep_as_ns3(s, host, now)
 
 
 @rare
-def _sleeps_on(s, host, now):
-    """As in ns-3: the least `next_send` is that of a QP blocked by its window, and is past.
+def _sleep_as_ns3(s, host, now):
+    """ns-3: wakes at the least `next_send` of all QPs with bytes to send, windows or not.
 
-    No wake-up is set then, and the host waits for an ACK.
+    Where that is past, the QP is blocked by its window: no wake-up is set, and the host waits for
+    an ACK. A wake-up that is pending stays.
     """
+    slot = 2 * s.params[0]["num_links"] + host
+    if s.event_ps[slot] != FOREVER:
+        return
+    due_ps = FOREVER
     for i in range(s.params[0]["num_classes"]):
         scheduler = s.nic[host * s.params[0]["num_classes"] + i]
         for qp in range(scheduler["first_qp"], scheduler["first_qp"] + scheduler["num_qps"]):
-            sender = s.sender[qp]
-            if sender["traits"] & HAS_WINDOW == 0 or sender["state"] != IDLE:
-                continue
-            if sender["snd_nxt"] < s.qp[qp]["posted"] and s.qp[qp]["next_send_ps"] <= now:
-                return True
-    return False
+            if s.sender[qp]["snd_nxt"] < s.qp[qp]["posted"] and s.sender[qp]["state"] != FAILED:
+                due_ps = min(due_ps, s.qp[qp]["next_send_ps"])
+    if now < due_ps < FOREVER:
+        push_far(s, slot, due_ps)
 
 
 @rare
-def rate_changed(s, qp, now):
-    """The rate changed while nothing was sent: the QP's time, or its window, may be another."""
+def reopen_as_ns3(s, host, now):
+    """ns-3: windows are looked at whenever a host may send; whether one is open that was not."""
+    found = False
+    for i in range(s.params[0]["num_classes"]):
+        scheduler = s.nic[host * s.params[0]["num_classes"] + i]
+        for qp in range(scheduler["first_qp"], scheduler["first_qp"] + scheduler["num_qps"]):
+            if s.sender[qp]["traits"] & RATE_WINDOW != 0 and s.sender[qp]["state"] == IDLE:
+                activate(s, qp, now)
+                found = found or s.sender[qp]["state"] == READY
+    return found
+
+
+@rare
+def next_send_moved(s, qp, now):
+    """The time at which a QP may go has changed; PRECONDITION: `activate` follows."""
     sender = s.sender[qp]
     if sender["state"] == READY or sender["state"] == PACED:
         withdraw(s, qp)
     if s.params[0]["scheduled_order"] == 1:
         slot = 2 * s.params[0]["num_links"] + s.qp[qp]["src"]
-        due_ps = max(s.qp[qp]["next_send_ps"], now)
+        due_ps = s.qp[qp]["next_send_ps"]
         if due_ps < s.event_ps[slot] < FOREVER:  # as in ns-3, this moves a wake-up
-            pull_far(s, slot, due_ps)
+            pull_far(s, slot, max(due_ps, now))
 
 
 @helper

@@ -13,7 +13,7 @@ from roce_gym.sim.nic import arm_retransmission, fail
 from roce_gym.sim.pool import free_message, free_packet
 from roce_gym.sim.reorder import take_in
 from roce_gym.sim.resend import forget_requests, message_start, request, trim
-from roce_gym.sim.scheduler import activate, rate_changed, sendable, serve_later, withdraw
+from roce_gym.sim.scheduler import activate, next_send_moved, sendable, serve_later, withdraw
 from roce_gym.sim.types import (
     ACK,
     CC_NONE,
@@ -29,6 +29,7 @@ from roce_gym.sim.types import (
     LAST,
     NACK,
     NONE,
+    RATE_WINDOW,
     SELECTIVE,
     TRACED,
     ZERO,
@@ -155,11 +156,8 @@ def _on_ack(s, qp, seq, kind, flags, now):
 def _on_traced_ack(s, p, qp, seq, kind, flags, now):
     """The sender's algorithm takes in an ACK or NACK, too, which may change the rate."""
     _on_ack(s, qp, seq, kind, flags, now)
-    if s.sender[qp]["cc"] != CC_NONE:
-        rate_bps = s.sender[qp]["rate_bps"]
-        events.on_ack(s, qp, p, now)
-        if s.sender[qp]["rate_bps"] != rate_bps:
-            rate_changed(s, qp, now)
+    if events.on_ack(s, qp, p, now):
+        next_send_moved(s, qp, now)
     activate(s, qp, now)
 
 
@@ -167,7 +165,9 @@ def _on_traced_ack(s, p, qp, seq, kind, flags, now):
 def _close_gaps(s, qp):
     """Forgets gaps that are acknowledged, for which alone the QP may have been ready."""
     trim(s, qp)
-    if not sendable(s, qp):
+    sender = s.sender[qp]
+    shuts = sender["traits"] & RATE_WINDOW != 0 and sender["snd_nxt"] != sender["message_end"]
+    if not shuts and not sendable(s, qp):
         withdraw(s, qp)
 
 

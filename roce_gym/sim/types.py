@@ -590,7 +590,9 @@ class State(NamedTuple):
     window: Int64  # (num_qps,), bytes, at line rate; empty: no QP has one
     sent: Int64  # (num_packets,), when the data packet was sent, ps; empty: not fed back
     seen: Annotated[Array, INT_HOP]  # (num_packets * max_hops,), by hop; empty: not fed back
+    last_seen: Annotated[Array, INT_HOP]  # (num_qps * max_hops,), by the sender; empty: not used
     link_bps: Int64  # (num_links,)
+    base_rtt: Int64  # (num_tenants,), ps, round trip of an idle fabric
     # jobs
     job: Annotated[Array, JOB]  # (num_jobs,)
     job_qp: Int32  # QPs of each job in its own order

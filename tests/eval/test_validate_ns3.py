@@ -68,7 +68,7 @@ def folder(tmp_path):
     write(scenario, "topology.txt", "4 1 3\n3\n" + "".join(f"{h} 3 100Gbps 1us 0\n" for h in "012"))
     write(scenario, "flow.txt", "2\n0 2 3 100 3000 0\n1 2 3 100 3000 0\n")
     write(scenario, "paths.csv", "src,dst,data_path,ack_path\n0,2,0-3-2,2-3-0\n1,2,1-3-2,2-3-1\n")
-    write_parameters(scenario, a={}, b={"RNG_SEED": 2}, window={"HAS_WIN": 1}, hpcc={"CC_MODE": 3})
+    write_parameters(scenario, a={}, b={"RNG_SEED": 2}, dctcp={"CC_MODE": 8}, pint={"CC_MODE": 10})
     write(scenario, "fct.csv", FCT)
     write(scenario, "ports.csv", PORTS)
     return scenario
@@ -102,7 +102,7 @@ def row_of(rows, metric):
 
 def test_read__metrics(folder):
     reference = read_reference(folder)
-    assert list(reference.parameters) == ["a", "b"]  # no window, no HPCC
+    assert list(reference.parameters) == ["a", "b"]  # no DCTCP, no PINT
     assert reference.results["a"] == Results(2, 6000, 7000, 0, 3, 2096, 3)
     assert reference.paths[1] == ((1, 3, 2), (2, 3, 1))
 
@@ -183,6 +183,37 @@ def test_build__from_parameters(folder):
     assert case.scenario.simulator == SimulatorConfig(tie_order="scheduled", clock_ps=1000)
 
 
+HPCC = {"CC_MODE": 3, "HAS_WIN": 1, "VAR_WIN": 1, "FAST_REACT": 1, "INT_MULTI": 4}
+
+
+def test_build__hpcc(folder):
+    write_parameters(folder, a=HPCC | {"RATE_AI": "40Mb/s"})
+    scenario = build_case(read_reference(folder), "a").scenario
+    (tenant,) = scenario.tenants
+    assert tenant.cc == "hpcc"
+    assert (tenant.hpcc.rate_ai_mbps, tenant.hpcc.max_stage) == (40, 0)
+    assert (tenant.hpcc.tx_unit_bytes, tenant.hpcc.queue_unit_bytes) == (512, 320)
+    # Two links of 1 us and 100 Gb/s: 4 us there and back, 80 ns for 1,000 bytes on each.
+    assert (tenant.window.base_rtt_us, tenant.window.bytes) == (4.16, 52_000)
+    assert (scenario.nic.header_bytes, scenario.nic.ack_bytes) == (90, 88)
+
+
+def test_build__timely(folder):
+    write_parameters(folder, a={"CC_MODE": 7, "RATE_AI": "100Mb/s", "RATE_HAI": "500Mb/s"})
+    scenario = build_case(read_reference(folder), "a").scenario
+    (tenant,) = scenario.tenants
+    assert (tenant.cc, tenant.window) == ("timely", None)
+    assert (tenant.timely.rate_ai_mbps, tenant.timely.rate_hai_mbps) == (100, 500)
+    assert (scenario.nic.header_bytes, scenario.nic.ack_bytes) == (56, 60)
+
+
+def test_build__window(folder):
+    write_parameters(folder, a={"HAS_WIN": 1, "VAR_WIN": 1}, b={"HAS_WIN": 1})
+    reference = read_reference(folder)
+    windows = [build_case(reference, v).scenario.tenants[0].window for v in "ab"]
+    assert [(w.bytes, w.follows_rate) for w in windows] == [(52_000, True), (52_000, False)]
+
+
 def test_build__loss(folder):
     write_parameters(folder, a={"ERROR_RATE_PER_LINK": 0.01, "ENABLE_QCN": 0})
     case = build_case(read_reference(folder), "a")
@@ -207,6 +238,10 @@ def test_case__draws_and_rules(folder):
         ({"SWITCH_ACK_HIGH_PRIO": 1}, "SWITCH_ACK_HIGH_PRIO = 1"),
         ({"L2_BACK_TO_ZERO": 1}, "L2_BACK_TO_ZERO = 1"),
         ({"RATE_AI": "fast"}, "rate = 'fast'"),
+        (HPCC | {"FAST_REACT": 0}, "FAST_REACT = 0"),
+        (HPCC | {"HAS_WIN": 0}, "HAS_WIN = 0"),
+        ({"HAS_WIN": 1, "GLOBAL_T": 0}, "GLOBAL_T = 0"),
+        ({"CC_MODE": 7, "RATE_BOUND": 0}, "RATE_BOUND = 0"),
     ],
 )
 def test_build__unsupported(folder, change, message):

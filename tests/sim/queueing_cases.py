@@ -93,7 +93,7 @@ def _without_pools(raw: dict[str, Any]) -> dict[str, Any]:
 
 def make_queueing_case(number: int) -> Case:
     """The case of that number, always the same."""
-    return make_case(number, Queueing(number))
+    return make_case(number, extra=Queueing(number))
 
 
 def _shared_headroom(r: random.Random, scenario: Scenario, network: Network) -> int:

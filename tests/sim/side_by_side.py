@@ -10,7 +10,10 @@ from tiny_cases import Case
 
 from roce_gym.fabric import Fabric
 from roce_gym.sim.cc.dcqcn import DCQCN
+from roce_gym.sim.cc.hpcc import HPCC
 from roce_gym.sim.cc.records import qp_records
+from roce_gym.sim.cc.registry import CODES
+from roce_gym.sim.cc.timely import TIMELY
 from roce_gym.telemetry import Interval
 
 TOTALS = {
@@ -27,6 +30,15 @@ TOTALS = {
     "watchdog_dropped_packets": "watchdog_drops",
 }
 """Counters of an `Interval` and what the oracle calls their sum."""
+
+SENDER_FIELDS = (
+    ("dcqcn", DCQCN, {"target_bps": "target", "alpha": "alpha"}),
+    ("timely", TIMELY, {"update_seq": "update_seq", "last_rtt_ps": "last_rtt"}),
+    ("timely", TIMELY, {"rtt_diff_ns": "rtt_diff_ns", "increases": "increases"}),
+    ("hpcc", HPCC, {"reference_bps": "reference", "update_seq": "update_seq"}),
+    ("hpcc", HPCC, {"utilisation": "utilisation", "stage": "stage"}),
+)
+"""Fields of the algorithms' records and what the oracle calls them."""
 
 
 class SideBySide:
@@ -73,6 +85,19 @@ class SideBySide:
         self.first_pause = interval.first_pause_ps
         self.max_queue = np.maximum(self.max_queue, interval.queue_max_bytes)
 
+    def _senders(self) -> dict[str, tuple[Any, Any]]:
+        """The algorithms' own state, by algorithm."""
+        state = self.fabric._state
+        kind = state.cc_kind[state.qp["tenant"]]
+        pairs: dict[str, tuple[Any, Any]] = {}
+        for name, dtype, fields in SENDER_FIELDS:
+            own = np.flatnonzero((kind == CODES[name]) & (state.sender["cc"] != 0))
+            records = qp_records(state, dtype)[own]
+            for field, theirs in fields.items():
+                expected = [getattr(self.naive.qps[i].cc, theirs) for i in own]
+                pairs[f"{name} {field}"] = (records[field], expected)
+        return pairs
+
     def differences(self) -> list[str]:
         """Names of everything that is not exactly equal."""
         naive, state = self.naive, self.fabric._state
@@ -99,14 +124,12 @@ class SideBySide:
             ),
             "failed": (self.failed, sum(q.failed for q in naive.qps)),
         }
-        dcqcn = qp_records(state, DCQCN)
+        pairs |= self._senders()
         for name, records, theirs in (
             ("posted", state.qp, "posted"),
             ("snd_una", state.sender, "snd_una"),
             ("snd_nxt", state.sender, "snd_nxt"),
             ("rate_bps", state.sender, "rate_bps"),
-            ("target_bps", dcqcn, "target_bps"),
-            ("alpha", dcqcn, "alpha"),
             ("expected", state.receiver, "expected"),
             ("cnps", state.qp, "cnps"),
             ("nacks", state.receiver, "nacks"),

@@ -17,6 +17,8 @@ from roce_gym.sim import engine
 from roce_gym.sim import types as t
 from roce_gym.sim.cc.dcqcn import DCQCN
 from roce_gym.sim.cc.records import qp_records
+from roce_gym.sim.cc.registry import CODES
+from roce_gym.sim.types import IDLE, RATE_WINDOW
 
 LONG_WHEEL = 2**17
 """Buckets of a wheel that no wake-up of the tiny cases is beyond."""
@@ -27,6 +29,8 @@ SHORT_CASES = (2, 9, 12, 21, 25, 28, 29, 33, 36, 50, 53, 57)
 
 PFC_CASES = range(60)
 SHORT_PFC_CASES = (2, 5, 7, 17, 18, 23, 27, 41, 56)
+SENDER_ALGORITHMS = ("dcqcn", "timely", "hpcc")
+SENDER_CASES = range(200, 220)
 
 KINDS = ("ARRIVAL", "TX_DONE", "WAKE", "TIMER")
 
@@ -57,6 +61,21 @@ def kind_and_id(state, slot):
 def test_agrees_at_many_moments(number, long_wheel):
     both = SideBySide(make_case(number))
     for time in checkpoints(both.case, 15):
+        assert both.advance(time) == [], time
+
+
+@pytest.mark.parametrize("number", SENDER_CASES)
+@pytest.mark.parametrize("algorithm", SENDER_ALGORITHMS)
+def test_agrees_with_windows_and_other_algorithms(algorithm, number, long_wheel):
+    both = SideBySide(make_case(number, (algorithm,)))
+    for time in checkpoints(both.case, 12):
+        assert both.advance(time) == [], time
+
+
+@pytest.mark.parametrize("number", range(220, 235))
+def test_agrees_where_tenants_have_different_algorithms(number, long_wheel):
+    both = SideBySide(make_case(number, SENDER_ALGORITHMS))
+    for time in checkpoints(both.case, 12):
         assert both.advance(time) == [], time
 
 
@@ -117,6 +136,27 @@ def test_the_same_events_in_the_same_order(number, long_wheel, monkeypatch):
         both.advance(time)
     assert trace == both.naive.events
     assert len(trace) > 20
+
+
+@pytest.mark.parametrize("algorithm", SENDER_ALGORITHMS)
+def test_the_cases_reach_the_rules_of_every_algorithm(algorithm):
+    """Rates fall and rise, and windows that follow them keep bytes back."""
+    seen = dict.fromkeys(("falls", "rises", "waits"), 0)
+    for number in SENDER_CASES:
+        case = make_case(number, (algorithm,))
+        fabric = Fabric(case.scenario, case.seed, network=case.network, plan=case.plan)
+        before = fabric._state.sender["rate_bps"].copy()
+        for _ in range(200):
+            rates = fabric.advance(us=1.5).rate_bps
+            sender, qp = fabric._state.sender, fabric._state.qp
+            own = sender["cc"] == CODES[algorithm]
+            seen["falls"] += int((rates < before)[own].sum())
+            seen["rises"] += int((rates > before)[own].sum())
+            has_bytes = (0 < sender["snd_nxt"]) & (sender["snd_nxt"] < qp["posted"])
+            follows = own & (sender["traits"] & RATE_WINDOW != 0)
+            seen["waits"] += int((follows & has_bytes & (sender["state"] == IDLE)).sum())
+            before = rates
+    assert min(seen.values()) > 10, seen
 
 
 def test_the_cases_reach_every_rule():

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from roce_gym.assembly.devices import headroom_bytes
-from roce_gym.config import Scenario, Settings, validate_scenario
+from roce_gym.config import SENDER_CONFIGS, Scenario, Settings, validate_scenario
 from roce_gym.topology import build_network
 from roce_gym.topology.graph import Network
 from roce_gym.workload.plan import Plan
@@ -42,12 +42,18 @@ class Extra(Protocol):
 
 
 def make_case(
-    number: int, extra: Extra | None = None, *, pfc: bool = False, varied: bool = False
+    number: int,
+    algorithms: tuple[str, ...] = (),
+    extra: Extra | None = None,
+    *,
+    pfc: bool = False,
+    varied: bool = False,
 ) -> Case:
     """The tiny case of that number, always the same.
 
     Args:
         number: any.
+        algorithms: each tenant's senders have one of these, and perhaps windows.
         extra: adds to the scenario and its settings; see `queueing_cases.py`.
         pfc: whether pauses may be short, watched, and made up by NICs in a storm.
         varied: with several ways to go, any routing and recovery, and cables that change.
@@ -70,6 +76,9 @@ def make_case(
         raw |= _pfc(random.Random(f"pfc {number}"), raw)
     if varied:
         _vary(v, raw)
+    r_senders = random.Random(f"senders {number}")
+    if algorithms:
+        _add_senders(r_senders, raw, algorithms)
     network = build_network(validate_scenario(raw).topology)
     if extra is not None:
         extra.add(raw, network)
@@ -83,12 +92,19 @@ def make_case(
     for given in (*raw["classes"], *raw["tenants"]):
         given |= _given(settings[0], given["name"])
     scenario = validate_scenario(raw)
+    settings[0] = settings[0].model_copy(update={"senders": _senders(r_senders, scenario)})
+    for given in raw["tenants"]:
+        if given["name"] in settings[0].senders:
+            given[given["cc"]] = settings[0].senders[given["name"]].model_dump()
+    scenario = validate_scenario(raw)
     if r.random() < 0.4:
         some = np.array([r.random() < 0.3 for _ in range(network.num_links)])
         network = replace(network, link_loss=some * r.choice([0.002, 0.02, 0.1]))
     changes = sorted(r.randrange(1, 600 * US) for _ in range(r.choice([0, 0, 1, 3])))
     for _ in changes:
-        settings.append(_changed(r, settings[-1], _settings(r, scenario)))
+        changed = _changed(r, settings[-1], _settings(r, scenario))
+        senders = _senders(r_senders, scenario)
+        settings.append(changed.model_copy(update={"senders": senders}))
         if extra is not None:
             settings[-1] = extra.settings(settings[-1])
     return Case(
@@ -379,6 +395,63 @@ def _dcqcn(r: random.Random) -> dict[str, Any]:
         "first_cnp_rate_mbps": r.choice([0, 0, 2_000, 50_000]),
         "clamp_target_rate": r.random() < 0.3,
         "clamp_target_rate_after_time_inc": r.random() < 0.5,
+    }
+
+
+def _add_senders(r: random.Random, raw: dict[str, Any], algorithms: tuple[str, ...]) -> None:
+    """Algorithms and windows; a tenant may also keep the window of its NIC."""
+    mtu, ack_every = raw["nic"]["mtu_bytes"], raw["nic"]["ack_every"]
+    for tenant in raw["tenants"]:
+        tenant["cc"] = r.choice(algorithms)
+        follows = tenant["cc"] == "hpcc" or r.random() < 0.7
+        size = r.choice(["bdp", mtu * r.choice([1, 3, 20]), ack_every * mtu * r.choice([1, 4])])
+        window = {
+            "bytes": size if follows or size == "bdp" else max(size, ack_every * mtu),
+            "follows_rate": follows,
+            "base_rtt_us": r.choice([None, 2.5, 40]),
+        }
+        if r.random() < 0.8:
+            tenant["window"] = window
+        for sized in (one for job in tenant["jobs"] for one in job.get("flows", [job])):
+            sized["bytes"] *= r.choice([1, 3, 6])  # rates take a few round trips to rise again
+
+
+def _senders(r: random.Random, scenario: Scenario) -> dict[str, Any]:
+    make = {"timely": _timely, "hpcc": _hpcc}
+    return {
+        tenant.name: SENDER_CONFIGS[tenant.cc].model_validate(make[tenant.cc](r))
+        for tenant in scenario.tenants
+        if tenant.cc in make
+    }
+
+
+def _timely(r: random.Random) -> dict[str, Any]:
+    low = r.choice([1, 2, 5, 20])
+    return {
+        "enabled": r.random() < 0.9,
+        "t_low_us": low,
+        "t_high_us": low * r.choice([1, 3, 30]),
+        "min_rtt_us": r.choice([0.5, 3, 20]),
+        "ewma_weight": r.choice([0.2, 0.875, 1]),
+        "beta": r.choice([0, 0.3, 0.8, 1]),
+        "rate_ai_mbps": r.choice([10, 700, 5_000]),
+        "rate_hai_mbps": r.choice([50, 9_000]),
+        "hai_after": r.choice([0, 2, 5]),
+        "min_rate_mbps": r.choice([300, 1_000, 7_000, 50_000]),
+        "max_rate_mbps": r.choice([0, 0, 0, 900, 12_000, 90_000]),
+    }
+
+
+def _hpcc(r: random.Random) -> dict[str, Any]:
+    return {
+        "enabled": r.random() < 0.9,
+        "target_utilisation": r.choice([0.3, 0.95, 1]),
+        "max_stage": r.choice([0, 1, 5]),
+        "rate_ai_mbps": r.choice([10, 700, 5_000]),
+        "min_rate_mbps": r.choice([300, 1_000, 7_000, 50_000]),
+        "max_rate_mbps": r.choice([0, 0, 0, 900, 12_000, 90_000]),
+        "tx_unit_bytes": r.choice([1, 128, 512]),
+        "queue_unit_bytes": r.choice([1, 80, 1_280]),
     }
 
 

@@ -17,11 +17,16 @@ from roce_gym.sim.types import ZERO
 
 @helper
 def _nothing(_s, _qp, _value, _now):
-    """The end of every chain."""
+    """The end of a chain: no algorithm, or one without this hook."""
 
 
-def _chain(name: str) -> Any:
-    chained = _nothing
+@helper
+def _not_moved(_s, _qp, _value, _now):
+    return False
+
+
+def _chain(name: str, end: Any = _nothing) -> Any:
+    chained = end
     for code in range(len(ALGORITHMS), 0, -1):
         hook = getattr(ALGORITHMS[code - 1].module, name, None)
         if hook is not None:
@@ -33,9 +38,8 @@ def _either(code: int8, hook: Any, otherwise: Any) -> Any:
     @helper
     def dispatch(s, qp, value, now):
         if s.sender[qp]["cc"] == code:
-            hook(s, qp, value, now)
-        else:
-            otherwise(s, qp, value, now)
+            return hook(s, qp, value, now)
+        return otherwise(s, qp, value, now)
 
     return dispatch
 
@@ -43,7 +47,7 @@ def _either(code: int8, hook: Any, otherwise: Any) -> Any:
 _on_cnp = _chain("on_cnp")
 _catch_up = _chain("catch_up")
 on_send = _chain("on_send")
-on_ack = _chain("on_ack")
+on_ack = _chain("on_ack", _not_moved)
 
 
 @helper

@@ -14,7 +14,8 @@ Hooks (those that a module does not define do nothing, at no cost):
 
     on_cnp    a notification arrived; value: 0
     on_ack    an ACK or NACK was taken in, snd_una and snd_nxt are up to date; value: the packet,
-              whose `s.sent` and `s.seen` are as its data packet brought them to the receiver
+              whose `s.sent` and `s.seen` are as its data packet brought them to the receiver;
+              returns whether it moved the time at which the QP may go, `QP.next_send_ps`
     on_send   a packet was put on the wire, and paced; value: its wire size
     catch_up  timers are due, `SENDER.cc_due_ps <= now`; value: 0
 
@@ -30,9 +31,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from roce_gym.sim.cc import dcqcn
+from roce_gym.sim.cc import dcqcn, hpcc, timely
 from roce_gym.sim.cc.records import WORD_BYTES
-from roce_gym.sim.types import CC_PARAM_WORDS, CC_WORDS, ZERO
+from roce_gym.sim.types import CC_PARAM_WORDS, CC_WORDS, FEEDBACK_INT, FEEDBACK_RTT, ZERO
 
 
 class Algorithm(NamedTuple):
@@ -52,7 +53,11 @@ class Algorithm(NamedTuple):
     feedback: np.int64 = ZERO
 
 
-ALGORITHMS = (Algorithm("dcqcn", dcqcn, dcqcn.DCQCN, dcqcn.DCQCN_PARAMS),)
+ALGORITHMS = (
+    Algorithm("dcqcn", dcqcn, dcqcn.DCQCN, dcqcn.DCQCN_PARAMS),
+    Algorithm("timely", timely, timely.TIMELY, timely.TIMELY_PARAMS, FEEDBACK_RTT),
+    Algorithm("hpcc", hpcc, hpcc.HPCC, hpcc.HPCC_PARAMS, FEEDBACK_INT),
+)
 
 for _one in ALGORITHMS:
     assert _one.record.itemsize <= WORD_BYTES * CC_WORDS, _one.name
