@@ -5,7 +5,7 @@ from __future__ import annotations
 from numpy import int64
 
 from roce_gym.sim.jit import helper
-from roce_gym.sim.pfc import is_kept_empty, send_pfc, tell_to_pause
+from roce_gym.sim.pfc import is_watched_off, send_pfc, tell_to_pause
 from roce_gym.sim.pool import free_packet
 from roce_gym.sim.port import append, choose_class, take
 from roce_gym.sim.rng import next_mrg32k3a, uniform
@@ -31,12 +31,11 @@ def forward(s, link, p, now):
     packet["hop"] = hop
     route = 2 * packet["qp"] + (0 if packet["kind"] == DATA else 1)
     out = int64(s.path[route * params["max_hops"] + hop])
+    if s.core[0]["dropping"] > 0 and is_watched_off(s, link, out, p):
+        return NONE
     cls = int64(packet["cls"])
     port = link * params["num_classes"] + cls
     switch = s.switch[s.link[link]["dst"] - params["num_hosts"]]
-    if s.core[0]["dropping"] > 0 and is_kept_empty(s, link, out, cls):
-        free_packet(s, p)
-        return NONE
     if not _admit(s.ingress[port], switch, packet["size"]):
         s.ingress[port]["drops"] += 1
         free_packet(s, p)
