@@ -12,7 +12,7 @@ from numpy import int64
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.pool import free_packet, new_packet
 from roce_gym.sim.port import append, await_free, take, transmit
-from roce_gym.sim.types import FOREVER, NONE, PAUSE, WATCH_DROP, WATCH_FORWARD, WATCH_NOT, ZERO
+from roce_gym.sim.types import FOREVER, NONE, PAUSE, WATCH_FORWARD, WATCH_NOT, ZERO
 from roce_gym.sim.wheel import push_far
 
 _QUANTUM_BYTES = 64
@@ -140,13 +140,15 @@ def _heed(s, link, cls, now):
 
 
 @rare
-def is_kept_empty(s, link, out, cls):
-    """Whether a watchdog drops what arrives on `link` for `out`: it counts it then."""
-    if s.params[0]["watchdog"] != WATCH_DROP:
-        return False
+def is_watched_off(s, link, out, p):
+    """Whether a watchdog drops a packet that came on `link` and goes to `out`; it is gone then.
+
+    PRECONDITION: some watchdog drops packets.
+    """
     for sends in (out, link ^ 1):
-        dog = s.watchdog[sends * s.params[0]["num_classes"] + cls]
+        dog = s.watchdog[sends * s.params[0]["num_classes"] + s.packet[p]["cls"]]
         if dog["storming"] == 1:
             dog["dropped"] += 1
+            free_packet(s, p)
             return True
     return False

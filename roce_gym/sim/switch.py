@@ -7,7 +7,7 @@ from numpy import int64
 from roce_gym.sim.choice import choose_class
 from roce_gym.sim.feedback import see_hop
 from roce_gym.sim.jit import helper, rare
-from roce_gym.sim.pfc import is_kept_empty, send_pfc, tell_to_pause
+from roce_gym.sim.pfc import is_watched_off, send_pfc, tell_to_pause
 from roce_gym.sim.pool import free_packet
 from roce_gym.sim.port import append, take
 from roce_gym.sim.rng import next_mrg32k3a, uniform
@@ -56,11 +56,10 @@ def _forward(s, link, p, now, special):
     else:
         route = 2 * packet["qp"] + (0 if packet["kind"] == DATA else 1)
         out = int64(s.path[route * params["max_hops"] + hop])
+    if s.core[0]["dropping"] > 0 and is_watched_off(s, link, out, p):
+        return NONE
     cls = int64(packet["cls"])
     port = link * params["num_classes"] + cls
-    if s.core[0]["dropping"] > 0 and is_kept_empty(s, link, out, cls):
-        free_packet(s, p)
-        return NONE
     number = s.link[link]["dst"] - params["num_hosts"]
     pool = number
     fits = True
