@@ -82,9 +82,7 @@ def _next_data(s, link, host, cls, now):
     if params["rto_ps"] > 0 and sender["timer_armed"] == 0:
         arm_retransmission(s, qp, now + params["rto_ps"])
     if params["receiving"] == SELECTIVE and s.resend[qp]["first"] != NONE:
-        p = next_requested(s, qp, cls)
-        _count_sent(s, link, cls, int64(s.packet[p]["size"]))
-        return p
+        return _send_again(s, link, qp, cls)
     payload = min(params["mtu"], sender["message_end"] - sender["snd_nxt"])
     end = sender["snd_nxt"] + payload
     flags = LAST if end == sender["message_end"] else ZERO
@@ -96,6 +94,13 @@ def _next_data(s, link, host, cls, now):
         s.qp[qp]["sending"] = following
         sender["message_end"] = s.message[following]["end"]
     _count_sent(s, link, cls, size)
+    return p
+
+
+@rare
+def _send_again(s, link, qp, cls):
+    p = next_requested(s, qp, cls)
+    _count_sent(s, link, cls, int64(s.packet[p]["size"]))
     return p
 
 

@@ -25,7 +25,12 @@ def sendable(s, qp):
         window == 0 or sender["snd_nxt"] - sender["snd_una"] < window
     ):
         return True
-    return s.params[0]["receiving"] == SELECTIVE and s.resend[qp]["first"] != NONE
+    return s.params[0]["receiving"] == SELECTIVE and _knows_a_gap(s, qp)
+
+
+@rare
+def _knows_a_gap(s, qp):
+    return s.resend[qp]["first"] != NONE
 
 
 @helper
