@@ -148,6 +148,19 @@ def test_describe(command, name):
         assert " ".join(map(str, tenant.hosts)) in text
 
 
+def test_describe__routing_and_link_events(command):
+    text = command("describe", "gray_failure", "--set", "routing.policy=adaptive")
+    for words in ("load balancing    adaptive", "11->9: loss 1e-05 from 0 us on", "go_back_n"):
+        assert words in text
+    change = "link_events=[{kind: slow, between: [8, 10], rate_gbps: 10, start_us: 5, stop_us: 7}]"
+    (row,) = [
+        row
+        for row in command("describe", "gray_failure", "--set", change).splitlines()
+        if "link event" in row
+    ]
+    assert row.endswith("8-10: 10 Gb/s from 5 us to 7 us")
+
+
 def test_describe__seed_and_preset(command):
     one, two = (command("describe", "noisy_neighbor", "--seed", seed) for seed in (1, 2))
     assert one != two

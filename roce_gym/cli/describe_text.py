@@ -9,7 +9,7 @@ from roce_gym.cli.case import Case
 from roce_gym.cli.catalogue import describe_asic
 from roce_gym.cli.describe_network import plural
 from roce_gym.cli.text import facts, number, percent, short, table
-from roce_gym.config import DcqcnConfig, FlowList, Incast, NicConfig
+from roce_gym.config import DcqcnConfig, FlowList, Incast, LinkEvent, NicConfig
 
 _SCALES = {True: "log", False: "linear"}
 _SENDER_FIELDS = tuple(name for name in DcqcnConfig.model_fields if name != "enabled")
@@ -84,7 +84,20 @@ def _topology_rows(case: Case, network: dict[str, Any]) -> list[tuple[str, str]]
         rows.append(("routing", "clockwise only"))
     if network["lossy_links"]:
         rows.append(("lossy links", f"{network['lossy_links']} (one direction each)"))
-    return rows
+    rows.append(("load balancing", case.base.routing.policy))
+    return rows + [("link event", _link_event(event)) for event in case.base.link_events]
+
+
+def _link_event(event: LinkEvent) -> str:
+    what = {
+        "down": lambda e: "down",
+        "slow": lambda e: f"{short(e.rate_gbps)} Gb/s",
+        "lossy": lambda e: f"loss {e.loss:g}",
+    }[event.kind](event)
+    arrow = "->" if getattr(event, "direction", "both") == "forward" else "-"
+    ends = arrow.join(map(str, event.between))
+    stop = "on" if event.stop_us is None else f"to {short(event.stop_us)} us"
+    return f"{ends}: {what} from {short(event.start_us)} us {stop}"
 
 
 def _servers(network: dict[str, Any]) -> str:
@@ -172,7 +185,9 @@ def _pfc_rows(case: Case) -> list[tuple[str, str]]:
 
 def _nic_rows(nic: NicConfig) -> list[tuple[str, str]]:
     cnp = "packets" if nic.cnp_mode == "packet" else "echoed in ACKs"
-    window = f"{number(nic.window_bytes)} B" if nic.window_bytes else "none"
+    window_bytes = nic.sender_window_bytes
+    window = f"{number(window_bytes)} B" if window_bytes else "none"
+    order = f"any, gaps count after {short(nic.reorder_wait_us)} us" if nic.out_of_order else "kept"
     return [
         ("MTU", f"{number(nic.mtu_bytes)} B, headers {nic.header_bytes} B"),
         ("ACK", f"every {nic.ack_every} packets, class {nic.ack_class or 'of the data'}"),
@@ -182,6 +197,8 @@ def _nic_rows(nic: NicConfig) -> list[tuple[str, str]]:
             f"class {nic.cnp_class or 'of the data'}",
         ),
         ("window", window),
+        ("order of data", order),
+        ("recovery", nic.recovery),
         (
             "timeout",
             f"{short(nic.retransmit_timeout_us)} us, {nic.retry_limit} retries"

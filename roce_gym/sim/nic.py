@@ -121,11 +121,7 @@ def _next_data(s, link, host, cls, now):
     if params["rto_ps"] > 0 and sender["timer_armed"] == 0:
         arm_retransmission(s, qp, now + params["rto_ps"])
     if params["receiving"] == SELECTIVE and s.resend[qp]["first"] != NONE:
-        p = next_requested(s, qp, cls)
-        if sender["traits"] & TRACED != 0:
-            begin_feedback(s, p, now)
-        _count_sent(s, link, cls, int64(s.packet[p]["size"]))
-        return p
+        return _send_again(s, link, qp, cls, now)
     payload = min(params["mtu"], sender["message_end"] - sender["snd_nxt"])
     end = sender["snd_nxt"] + payload
     flags = LAST if end == sender["message_end"] else ZERO
@@ -139,6 +135,15 @@ def _next_data(s, link, host, cls, now):
         s.qp[qp]["sending"] = following
         sender["message_end"] = s.message[following]["end"]
     _count_sent(s, link, cls, size)
+    return p
+
+
+@rare
+def _send_again(s, link, qp, cls, now):
+    p = next_requested(s, qp, cls)
+    if s.sender[qp]["traits"] & TRACED != 0:
+        begin_feedback(s, p, now)
+    _count_sent(s, link, cls, int64(s.packet[p]["size"]))
     return p
 
 

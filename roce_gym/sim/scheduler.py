@@ -48,7 +48,12 @@ def sendable(s, qp):
         or sender["snd_nxt"] - sender["snd_una"] < window_of(s, qp)
     ):
         return True
-    return s.params[0]["receiving"] == SELECTIVE and s.resend[qp]["first"] != NONE
+    return s.params[0]["receiving"] == SELECTIVE and _knows_a_gap(s, qp)
+
+
+@rare
+def _knows_a_gap(s, qp):
+    return s.resend[qp]["first"] != NONE
 
 
 @helper
