@@ -14,7 +14,7 @@ from roce_gym.sim.wheel import lowest_bit
 def choose_class(s, link, special):
     """NONE, the first strict class, or the next in round robin, by packets or by bytes.
 
-    `special`: whether the scenario may use more than most (`params.special`).
+    `special` is a constant: whether to look at more than what most scenarios use.
 
     PRECONDITION: the caller sends a packet of the class at once.
     """

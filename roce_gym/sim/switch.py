@@ -27,6 +27,19 @@ from roce_gym.sim.types import (
 @helper
 def forward(s, link, p, now):
     """A packet has arrived at a switch. Returns the output link to serve, or NONE."""
+    if s.params[0]["special"] == 1:
+        return _forward_special(s, link, p, now)
+    return _forward(s, link, p, now, False)
+
+
+@rare
+def _forward_special(s, link, p, now):
+    """As above; code of its own, so that what is not used costs one branch."""
+    return _forward(s, link, p, now, True)
+
+
+@helper
+def _forward(s, link, p, now, special):
     params = s.params[0]
     packet = s.packet[p]
     hop = packet["hop"] + 1
@@ -38,7 +51,7 @@ def forward(s, link, p, now):
     number = s.link[link]["dst"] - params["num_hosts"]
     pool = number
     fits = True
-    if params["special"] == 1:
+    if special:
         pool = _pool_of(s, number, cls)
         fits = _fits_egress(s, s.switch[pool], out, cls, packet["size"])
     switch = s.switch[pool]
@@ -198,9 +211,20 @@ def hear_pfc(s, link, p, now):
 @helper
 def next_from_switch(s, link, now):
     """Takes the packet an output sends next; NONE if it has none to send."""
+    if s.params[0]["special"] == 1:
+        return _next_special(s, link, now)
+    return _next_packet(s, link, now, False)
+
+
+@rare
+def _next_special(s, link, now):
+    return _next_packet(s, link, now, True)
+
+
+@helper
+def _next_packet(s, link, now, special):
     params = s.params[0]
-    special = params["special"] == 1
-    if special:
+    if special and params["shaped"] != 0:
         withhold(s, link, now)
     cls = choose_class(s, link, special)
     if cls == NONE:
