@@ -169,6 +169,25 @@ def test_describe__seed_and_preset(command):
     assert not any(t["enabled"] for t in found["settings"]["tenants"].values())
 
 
+def test_describe__senders_and_windows(command):
+    text = command(
+        "describe",
+        "noisy_neighbor",
+        "--set",
+        "tenants.0.cc=timely",
+        "--set",
+        "tenants.0.timely.beta=0.25",
+        "--set",
+        "tenants.1.window.bytes=123456",
+    )
+    assert "senders: timely, t_low_us 50" in text
+    assert "beta 0.25" in text
+    assert "window: 123,456 B, in proportion to the rate" in text
+    table = text.split("DCQCN\n")[1].split("\n\n")[0]
+    assert "checkpoint" in table
+    assert "training" not in table
+
+
 def test_version_help_and_module(capsys):
     for arguments, text in ((["--version"], __version__), (["run", "--help"], "CLASS.SETTING")):
         with pytest.raises(SystemExit) as caught:

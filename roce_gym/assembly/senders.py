@@ -12,7 +12,7 @@ from roce_gym.sim import types as t
 from roce_gym.sim.cc.registry import ALGORITHMS, CODES, Algorithm
 from roce_gym.topology.graph import Network
 from roce_gym.units import PS_PER_S, us_to_ps
-from roce_gym.workload.plan import Plan
+from roce_gym.workload.plan import Plan, QueuePair
 
 
 def algorithms_of(scenario: Scenario) -> list[Algorithm]:
@@ -62,30 +62,33 @@ def make_feedback(
     }
 
 
-def base_rtts_ps(scenario: Scenario, network: Network, plan: Plan) -> NDArray[np.int64]:
-    """Shape (num_qps,), int64: propagation both ways, and one payload's serialisation on each link.
+def _base_rtt_ps(scenario: Scenario, network: Network, pair: QueuePair) -> int:
+    """Propagation both ways, and one payload's serialisation on each link.
 
-    Headers, ACKs and queues are not counted (HPCC, section 4, "base RTT").
+    Headers, ACKs and queues are not counted, as in the simulator by HPCC's authors.
     """
+    data, ack = list(pair.data_links), list(pair.ack_links)
+    delay = network.link_delay_ps[data].sum() + network.link_delay_ps[ack].sum()
     bits = 8 * scenario.nic.mtu_bytes
-    out = np.zeros(len(plan.qps), np.int64)
-    for i, pair in enumerate(plan.qps):
-        data, ack = list(pair.data_links), list(pair.ack_links)
-        delay = network.link_delay_ps[data].sum() + network.link_delay_ps[ack].sum()
-        on_wire = sum(bits * PS_PER_S // int(rate) for rate in network.link_rate_bps[data])
-        out[i] = int(delay) + on_wire
-    return out
+    return int(delay) + sum(bits * PS_PER_S // int(rate) for rate in network.link_rate_bps[data])
 
 
 def base_rtts_of_tenants_ps(scenario: Scenario, network: Network, plan: Plan) -> NDArray[np.int64]:
-    """Shape (num_tenants,), int64: as given, or the longest of a tenant's queue pairs."""
-    longest = np.ones(len(scenario.tenants), np.int64)
-    tenant = np.array([pair.tenant for pair in plan.qps], np.int64)
-    np.maximum.at(longest, tenant, base_rtts_ps(scenario, network, plan))
-    for i, one in enumerate(scenario.tenants):
-        if one.own_window is not None and one.own_window.base_rtt_us is not None:
-            longest[i] = us_to_ps(one.own_window.base_rtt_us)
-    return longest
+    """Shape (num_tenants,), int64: as given, or the longest of a tenant's queue pairs.
+
+    1 for tenants without a window of their own, which do not need it.
+    """
+    rtts = np.ones(len(scenario.tenants), np.int64)
+    for i, tenant in enumerate(scenario.tenants):
+        window = tenant.own_window
+        if window is None:
+            continue
+        if window.base_rtt_us is not None:
+            rtts[i] = us_to_ps(window.base_rtt_us)
+        else:
+            own = (pair for pair in plan.qps if pair.tenant == i)
+            rtts[i] = max((_base_rtt_ps(scenario, network, pair) for pair in own), default=1)
+    return rtts
 
 
 def add_windows(

@@ -9,7 +9,15 @@ from roce_gym.cli.case import Case
 from roce_gym.cli.catalogue import describe_asic
 from roce_gym.cli.describe_network import plural
 from roce_gym.cli.text import facts, number, percent, short, table
-from roce_gym.config import DcqcnConfig, FlowList, Incast, LinkEvent, NicConfig
+from roce_gym.config import (
+    DcqcnConfig,
+    FlowList,
+    Incast,
+    LinkEvent,
+    NicConfig,
+    Tenant,
+    sender_settings,
+)
 
 _SCALES = {True: "log", False: "linear"}
 _SENDER_FIELDS = tuple(name for name in DcqcnConfig.model_fields if name != "enabled")
@@ -37,7 +45,7 @@ def describe_in_text(case: Case, found: dict[str, Any]) -> str:
         *(["shapers\n" + facts(shapers)] if (shapers := _shaper_rows(case)) else []),
         "NIC\n" + facts(_nic_rows(case.base.nic)),
         "tenants\n" + facts(_tenant_rows(case, found["tenants"])),
-        "DCQCN\n" + _sender_table(case),
+        *(["DCQCN\n" + _dcqcn_table(case)] if _with_dcqcn(case) else []),
         "knobs of the environment\n" + _knob_table(found["knobs"]),
     ]
     return "\n\n".join(parts)
@@ -225,7 +233,25 @@ def _tenant_rows(case: Case, tenants: dict[str, Any]) -> list[tuple[str, str]]:
         for job in tenant.jobs:
             flows = f"{number(planned['flows'])} flows" if isinstance(job, FlowList) else ""
             rows.append(("", f"  {job.kind}: {flows or _job(job)}{_span(job)}"))
+        rows += [("", f"  {line}") for line in _sender_lines(case, tenant)]
     return rows
+
+
+def _sender_lines(case: Case, tenant: Tenant) -> list[str]:
+    """Windows, and algorithms other than DCQCN."""
+    lines = []
+    chosen = sender_settings(tenant, case.settings)
+    if tenant.cc != "dcqcn":
+        fields = ((name, getattr(chosen, name)) for name in type(chosen).model_fields)
+        values = ", ".join(f"{name} {_setting(v)}" for name, v in fields if name != "enabled")
+        lines.append(f"senders: {tenant.cc}{'' if chosen.enabled else ', off'}, {values}")
+    window = tenant.own_window
+    if window is not None:
+        size = "one BDP" if window.bytes == "bdp" else f"{number(window.bytes)} B"
+        rtt = f" of {short(window.base_rtt_us)} us" if window.base_rtt_us else ""
+        kind = "in proportion to the rate" if window.follows_rate else "fixed"
+        lines.append(f"window: {size}{rtt}, {kind}")
+    return lines
 
 
 def _on_nvlink(planned: dict[str, Any]) -> str:
@@ -248,8 +274,13 @@ def _span(job: Any) -> str:
     return start + (f", until {short(job.stop_us)} us" if job.stop_us else "")
 
 
-def _sender_table(case: Case) -> str:
-    names = [tenant.name for tenant in case.base.tenants]
+def _with_dcqcn(case: Case) -> list[str]:
+    """Names of the tenants whose senders have it."""
+    return [tenant.name for tenant in case.base.tenants if tenant.cc == "dcqcn"]
+
+
+def _dcqcn_table(case: Case) -> str:
+    names = _with_dcqcn(case)
     chosen = [case.settings.tenants[name] for name in names]
     rows = [["enabled", *("yes" if c.enabled else "no" for c in chosen)]]
     for field in _SENDER_FIELDS if any(c.enabled for c in chosen) else ():

@@ -61,7 +61,8 @@ class TimelyConfig(Model):
     """TIMELY: the rate follows round-trip times; ECN marks are ignored.
 
     Source: Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015,
-    algorithm 1 and section 4.4; numbers it does not give are those of HPCC's authors' simulator.
+    algorithm 1; numbers are those of the simulator by HPCC's authors (github: alibaba-edu/
+    High-Precision-Congestion-Control).
     Rules: `roce_gym/sim/cc/timely.py`.
     """
 
@@ -97,8 +98,8 @@ class HpccConfig(Model):
     to count 42 bytes more (5 hops of 8 bytes, 2 of overhead). A window in proportion to the rate is
     part of HPCC, see `Tenant.window`.
 
-    Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, algorithm 1,
-    sections 3.2 to 3.4, units of figure 7. Rules: `roce_gym/sim/cc/hpcc.py`.
+    Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, algorithm 1; units
+    of telemetry are those of its authors' simulator. Rules: `roce_gym/sim/cc/hpcc.py`.
     """
 
     enabled: bool = True
@@ -131,8 +132,8 @@ SENDER_CONFIGS: dict[AlgorithmName, type[SenderConfig]] = {
 class WindowConfig(Model):
     """Bytes that each of a tenant's queue pairs may have sent and not had acknowledged.
 
-    Source: HPCC (Li et al., SIGCOMM 2019, section 3.2) limits inflight bytes and paces at
-    window / base RTT; its authors give DCQCN the same window ("DCQCN+win", section 5.1).
+    Source: HPCC (Li et al., SIGCOMM 2019) limits inflight bytes and paces at window / base RTT; its
+    authors compare it with DCQCN with the same window, too ("DCQCN+win").
     """
 
     bytes: Annotated[int, Field(ge=1, le=2**36)] | Literal["bdp"] = Field(

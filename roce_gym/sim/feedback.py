@@ -22,7 +22,7 @@ def begin_feedback(s, p, now):
 
 @rare
 def see_hop(s, p, link, now):
-    """In-band telemetry: a data packet has left its queue at a switch (HPCC, section 3.1)."""
+    """In-band telemetry: a data packet has left its queue at a switch (HPCC)."""
     if s.params[0]["feedback"] & FEEDBACK_INT == 0:
         return
     params = s.params[0]

@@ -1,8 +1,8 @@
 """Which QPs of a host may send: those *ready* now, those *paced* until a time (rules, section 6).
 
 Ready QPs are bits, one word of 32 for QPs of the same host and class, served round robin. Paced
-ones wait in a heap per host. Both sets belong to the NIC; nothing else changes them. QPs of a
-tenant without tokens are *held* (`shaper.py`).
+ones wait in a heap per host (`paced.py`). Both sets belong to the NIC; nothing else changes them.
+QPs of a tenant without tokens are *held* (`shaper.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from roce_gym.sim.cc.events import catch_up
 from roce_gym.sim.cc.records import pacing_of
 from roce_gym.sim.handle import prefetch
 from roce_gym.sim.jit import helper, rare
+from roce_gym.sim.paced import drop_paced, pop_paced, push_paced
 from roce_gym.sim.port import on_clock
 from roce_gym.sim.shaper import (
     append_held,
@@ -33,7 +34,6 @@ from roce_gym.sim.types import (
     RATE_WINDOW,
     READY,
     SELECTIVE,
-    ZERO,
 )
 from roce_gym.sim.wheel import cancel, lowest_bit, pull_far, push_far, schedule
 from roce_gym.sim.window import window_of
@@ -100,7 +100,7 @@ def activate(s, qp, now):
     if _may_go(s, qp, max(now, free_ps)):
         _join_ready(s, qp)
     else:
-        _push_paced(s, qp)
+        push_paced(s, qp)
 
 
 @helper
@@ -112,7 +112,7 @@ def reconsider(s, qp, may_go):
         sender["state"] = IDLE
     elif not may_go:
         _leave_ready(s, qp)
-        _push_paced(s, qp)
+        push_paced(s, qp)
 
 
 @rare
@@ -125,7 +125,7 @@ def withdraw(s, qp):
         if s.params[0]["tenants_shaped"] == 1:
             give_up_grant(s, qp)
     elif sender["state"] == PACED:
-        _drop_paced(s, qp)
+        drop_paced(s, qp)
         sender["state"] = IDLE
     elif sender["state"] == HELD:
         drop_held(s, qp)
@@ -196,69 +196,6 @@ def _leave_ready(s, qp):
 
 
 @helper
-def _paced_before(a, b):
-    return a["due_ps"] < b["due_ps"] or (a["due_ps"] == b["due_ps"] and a["qp"] < b["qp"])
-
-
-@helper
-def _put_paced(entry, due_ps, qp):
-    entry["due_ps"] = due_ps
-    entry["qp"] = qp
-
-
-@helper
-def _push_paced(s, qp):
-    """Adds a QP to its host's heap of paced QPs."""
-    s.sender[qp]["state"] = PACED
-    due_ps = s.qp[qp]["next_send_ps"]
-    heap = s.paced[s.qp[qp]["src"]]
-    first = int64(heap["first"])
-    i = int64(heap["size"])
-    heap["size"] = i + 1
-    while i > 0:
-        parent = (i - 1) >> 1
-        up = s.paced_qp[first + parent]
-        if up["due_ps"] < due_ps or (up["due_ps"] == due_ps and up["qp"] < qp):
-            break
-        _put_paced(s.paced_qp[first + i], up["due_ps"], up["qp"])
-        i = parent
-    _put_paced(s.paced_qp[first + i], due_ps, qp)
-
-
-@helper
-def _pop_paced(s, heap):
-    first = int64(heap["first"])
-    last = int64(heap["size"]) - 1
-    heap["size"] = last
-    moved = s.paced_qp[first + last]
-    i = ZERO
-    child = ZERO + 1
-    while child < last:
-        low = s.paced_qp[first + child]
-        if child + 1 < last and _paced_before(s.paced_qp[first + child + 1], low):
-            child += 1
-            low = s.paced_qp[first + child]
-        if _paced_before(moved, low):
-            break
-        _put_paced(s.paced_qp[first + i], low["due_ps"], low["qp"])
-        i = child
-        child = 2 * i + 1
-    _put_paced(s.paced_qp[first + i], moved["due_ps"], moved["qp"])
-
-
-@rare
-def _drop_paced(s, qp):
-    """Takes a QP out of its host's heap, wherever it is: the others are pushed anew."""
-    heap = s.paced[s.qp[qp]["src"]]
-    size = heap["size"]
-    heap["size"] = 0
-    for i in range(size):
-        other = s.paced_qp[heap["first"] + i]["qp"]
-        if other != qp:
-            _push_paced(s, other)
-
-
-@helper
 def release_paced(s, host, now):
     """Paced QPs whose time has come become ready."""
     heap = s.paced[host]
@@ -267,12 +204,12 @@ def release_paced(s, host, now):
         qp = s.paced_qp[heap["first"]]["qp"]
         if due_ps > now:
             return
-        _pop_paced(s, heap)
+        pop_paced(s, heap)
         owed = pacing_of(s, qp)["owed"]
         if owed > 0:
             catch_up(s, qp, now)
             pace(s, qp, due_ps, owed)
-            _push_paced(s, qp)
+            push_paced(s, qp)
         else:
             _join_ready(s, qp)
 

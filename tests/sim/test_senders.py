@@ -6,11 +6,20 @@ S = 334,240 ps on a link, an ACK A = 6,880 ps; a round trip is 2 (S + A) + 4 us.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from tiny_cases import make_case
 
-from roce_gym.config import HpccConfig, Settings, TimelyConfig, validate_scenario
+from roce_gym.config import (
+    HpccConfig,
+    Settings,
+    TimelyConfig,
+    sender_settings,
+    validate_scenario,
+)
 from roce_gym.errors import ConfigError, TuningError
 from roce_gym.fabric import Fabric
+from roce_gym.sim.types import HAS_WINDOW
 
 S, A, US = 334_240, 6_880, 1_000_000
 PAYLOAD = 4_096
@@ -239,6 +248,32 @@ def test_window_follows_rate():
         for follows in (True, False)
     )
     assert follows["largest queue"] < 0.8 * fixed["largest queue"]
+
+
+# --------------------------------------------------------------------------- invariants
+
+
+@pytest.mark.parametrize("number", range(300, 312))
+@pytest.mark.parametrize("algorithm", ["dcqcn", "timely", "hpcc"])
+def test_rates_and_windows_keep_their_bounds(algorithm, number):
+    case = make_case(number, (algorithm,))
+    fabric = Fabric(case.scenario, case.seed, network=case.network, plan=case.plan)
+    mtu = case.scenario.nic.mtu_bytes
+    least = (case.scenario.nic.ack_every - 1) * mtu + 1
+    for _ in range(60):
+        rates = fabric.advance(us=5).rate_bps
+        state = fabric._state
+        outstanding = state.sender["snd_nxt"] - state.sender["snd_una"]
+        assert (rates <= state.qp["line_bps"]).all()
+        for i, tenant in enumerate(case.scenario.tenants):
+            chosen = sender_settings(tenant, fabric.settings)
+            own = (state.qp["tenant"] == i) & (state.sender["cc"] != 0)
+            highest = chosen.max_rate_mbps * 1e6 or rates.max(initial=1)
+            assert (rates[own] >= min(chosen.min_rate_mbps * 1e6, highest, 300e6)).all()
+        if len(state.window):
+            has = state.sender["traits"] & HAS_WINDOW != 0
+            full = np.maximum(state.window, least)
+            assert (outstanding[has] < full[has] + mtu).all()
 
 
 # --------------------------------------------------------------------------- settings, bad input
