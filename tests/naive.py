@@ -1001,6 +1001,7 @@ class NaiveSimulator:
         back = self.links[link ^ 1]
         back.queues[0].append(Packet(kind, 0, self.nic.pfc_bytes, paused_class=c))
         if back.free <= t and not back.tx_done_pending:
+            back.tx_bytes += self.nic.pfc_bytes
             self._transmit(back, back.queues[0].popleft(), t)
         else:
             self._make_tx_done_pending(back)
@@ -1257,8 +1258,9 @@ class NaiveSimulator:
             if link.queues[c]:
                 return link.queues[c][0].size
             qp = self.qps[self._next_qp(host, c)]
-            message = next(m for m in qp.messages if m.end > qp.snd_nxt)
-            payload = min(self.nic.mtu_bytes, message.end - qp.snd_nxt)
+            seq = qp.gaps[0][0] if qp.gaps else qp.snd_nxt
+            message = next(m for m in qp.messages if m.end > seq)
+            payload = min(self.nic.mtu_bytes, message.end - seq)
             return payload + self.nic.header_bytes
 
         self._hold_back(host, t)
@@ -1293,7 +1295,7 @@ class NaiveSimulator:
         if not qp.window.follows_rate:
             return False
         qp.cc.advance(t, inclusive=True)
-        if qp.has_open_window:
+        if qp.sendable:
             return False
         host.ready[c].discard(qp.id)
         return True

@@ -112,5 +112,5 @@ def add_windows(
             windows[own] = window.bytes
         sender["traits"][own] |= t.HAS_WINDOW | (t.RATE_WINDOW if window.follows_rate else 0)
     if scenario.nic.out_of_order:  # receivers keep track of no more
-        windows = np.minimum(windows, scenario.nic.sender_window_bytes)
+        windows = np.minimum(windows, scenario.nic.reorder_window_packets * scenario.nic.mtu_bytes)
     return windows if (sender["traits"] & t.HAS_WINDOW).any() else windows[:0]

@@ -106,6 +106,12 @@ class Scenario(Model):
                     f"class, of which alone switches heed pauses; allowed: {lossless}"
                 )
         self._require_time_for_pauses(len(lossless))
+        for tenant in self.tenants:
+            if tenant.cc == "hpcc" and self.routing.policy != "ecmp":
+                raise ValueError(
+                    f"tenants.{tenant.name}.cc = 'hpcc' compares the links of one path; "
+                    f"routing.policy = {self.routing.policy!r} has no such path; allowed: 'ecmp'"
+                )
         least = (self.nic.ack_every - 1) * self.nic.mtu_bytes + 1
         for tenant in self.tenants:
             window = tenant.window

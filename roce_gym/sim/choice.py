@@ -5,8 +5,9 @@ from __future__ import annotations
 from numpy import int64
 
 from roce_gym.sim.jit import helper, rare
+from roce_gym.sim.resend import requested_bytes
 from roce_gym.sim.scheduler import next_ready
-from roce_gym.sim.types import NONE
+from roce_gym.sim.types import NONE, SELECTIVE
 from roce_gym.sim.wheel import lowest_bit
 
 
@@ -77,5 +78,8 @@ def _next_size(s, link, cls):
     if head != NONE:
         return int64(s.packet[head]["size"])
     scheduler = s.nic[s.link[link]["src"] * params["num_classes"] + cls]
-    sender = s.sender[scheduler["first_qp"] + next_ready(s, scheduler)]
+    qp = scheduler["first_qp"] + next_ready(s, scheduler)
+    if params["receiving"] == SELECTIVE and s.resend[qp]["first"] != NONE:
+        return requested_bytes(s, qp) + params["header"]
+    sender = s.sender[qp]
     return min(params["mtu"], sender["message_end"] - sender["snd_nxt"]) + params["header"]

@@ -53,18 +53,30 @@ def forget_requests(s, qp):
 
 
 @rare
-def next_requested(s, qp, cls):
-    """The first packet of the first gap. PRECONDITION: there is one."""
-    params = s.params[0]
-    span = s.span[s.resend[qp]["first"]]
-    seq = span["start"]
+def _message_end(s, qp, seq):
+    """End of the message that holds a byte not acknowledged."""
     m = int64(s.qp[qp]["oldest"])
     while s.message[m]["end"] <= seq:
         m = int64(s.message[m]["next"])
-    payload = min(params["mtu"], s.message[m]["end"] - seq)
-    span["start"] = seq + payload
-    flags = LAST if seq + payload == s.message[m]["end"] else ZERO
-    p = new_packet(s, DATA, qp, cls, payload + params["header"], seq, flags)
+    return s.message[m]["end"]
+
+
+@rare
+def requested_bytes(s, qp):
+    """Payload of the first packet of the first gap. PRECONDITION: there is one."""
+    seq = s.span[s.resend[qp]["first"]]["start"]
+    return min(s.params[0]["mtu"], _message_end(s, qp, seq) - seq)
+
+
+@rare
+def next_requested(s, qp, cls):
+    """The first packet of the first gap. PRECONDITION: there is one."""
+    span = s.span[s.resend[qp]["first"]]
+    seq = span["start"]
+    end = seq + requested_bytes(s, qp)
+    span["start"] = end
+    flags = LAST if end == _message_end(s, qp, seq) else ZERO
+    p = new_packet(s, DATA, qp, cls, end - seq + s.params[0]["header"], seq, flags)
     trim(s, qp)
     return p
 

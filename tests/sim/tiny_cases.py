@@ -77,6 +77,8 @@ def make_case(
     if varied:
         _vary(v, raw)
     r_senders = random.Random(f"senders {number}")
+    if raw.get("routing", {}).get("policy", "ecmp") != "ecmp":
+        algorithms = tuple(name for name in algorithms if name != "hpcc")
     if algorithms:
         _add_senders(r_senders, raw, algorithms)
     network = build_network(validate_scenario(raw).topology)
