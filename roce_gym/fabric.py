@@ -118,8 +118,10 @@ class Fabric:
             self._change_links()
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copy: all but the table, which holds addresses."""
-        return {name: value for name, value in vars(self).items() if name != "_argument"}
+        """For pickle and copy: all but the table, which holds addresses, and the kernel."""
+        return {
+            name: value for name, value in vars(self).items() if name not in ("_argument", "_run")
+        }
 
     def __copy__(self) -> Fabric:
         """A copy is a fabric of its own, however it is made."""
@@ -172,7 +174,7 @@ class Fabric:
         logged: list[NDArray[Any]] = []
         while True:
             change_ps = self._links.next_change_ps(self.now_ps)
-            status = _call(engine.run, self._argument, min(until_ps, change_ps))
+            status = _call(self._run, self._argument, min(until_ps, change_ps))
             logged.append(self._drain_log())
             if status != t.OK:
                 self._mend(status)
@@ -211,6 +213,7 @@ class Fabric:
     def _hold(self, state: t.State) -> None:
         """Takes a copy of a state, with what kernels take: its table, or without JIT itself."""
         self._state = packed(state)
+        self._run = engine.run_plain if engine.is_plain(state) else engine.run
         self._argument: Any = self._state if numba.config.DISABLE_JIT else make_table(self._state)
 
     def _drain_log(self) -> NDArray[Any]:

@@ -79,7 +79,7 @@ def _next_size(s, link, cls):
         return int64(s.packet[head]["size"])
     scheduler = s.nic[s.link[link]["src"] * params["num_classes"] + cls]
     qp = scheduler["first_qp"] + next_ready(s, scheduler)
-    if params["receiving"] == SELECTIVE and s.resend[qp]["first"] != NONE:
+    if not s.plain and params["receiving"] == SELECTIVE and s.resend[qp]["first"] != NONE:
         return requested_bytes(s, qp) + params["header"]
     sender = s.sender[qp]
     return min(params["mtu"], sender["message_end"] - sender["snd_nxt"]) + params["header"]

@@ -7,8 +7,9 @@ from typing import Any
 from numpy import int64
 
 from roce_gym.sim.cc.events import catch_up
+from roce_gym.sim.cc.registry import CODES
 from roce_gym.sim.collective import on_job_timer, on_member_timer, start_jobs
-from roce_gym.sim.handle import state_of
+from roce_gym.sim.handle import plain_state_of, state_of
 from roce_gym.sim.jit import entry, helper, rare, source_hash
 from roce_gym.sim.lookahead import fetch_packet, look_ahead, look_for_qps, look_into_bucket
 from roce_gym.sim.nic import after_send, more_to_send, next_from_host
@@ -37,6 +38,7 @@ from roce_gym.sim.types import (
     PAUSE,
     STREAM_LOSS,
     WHEEL_OVERRUN,
+    State,
 )
 from roce_gym.sim.wheel import next_bucket_ps, open_bucket, push_far, schedule
 
@@ -54,7 +56,7 @@ def _on_arrival(s, link, now):
     following = int64(packet["next"])
     wire["flight_head"] = following
     if following != NONE:
-        if s.params[0]["scheduled_order"] == 1:
+        if not s.plain and s.params[0]["scheduled_order"] == 1:
             s.event_order[link] = s.packet_order[following]
         schedule(s, link, packet["stamp"])
     if packet["kind"] >= PAUSE:
@@ -194,6 +196,58 @@ def _settle(s, now):
         catch_up(s, qp, now)
 
 
+@helper
+def _run(s, until_ps):
+    core = s.core[0]
+    far = s.params[0]["far"]
+    status = OK
+    events = 0
+    while status == OK:
+        if core["cursor"] == s.current.size:
+            start_ps = next_bucket_ps(s, core)
+            if start_ps > until_ps:
+                break
+            open_bucket(s, core, start_ps)
+            if far == FAR_LINKS:
+                look_into_bucket(s, core)
+            continue
+        key = s.current[core["cursor"]]
+        now = core["bucket_ps"] + (key >> KEY_SHIFT)
+        if now > until_ps:
+            break
+        status = _shortage(s)
+        if status != OK:
+            break
+        core["cursor"] += 1
+        if far == FAR_LINKS:
+            look_ahead(s, core["cursor"])
+        elif far == FAR_QPS:
+            look_for_qps(s, core["cursor"])
+        else:
+            fetch_packet(s, core["cursor"])
+        slot = key & SLOT_MASK
+        if s.event_ps[slot] != now:  # cancelled
+            continue
+        s.event_ps[slot] = FOREVER
+        if now < core["now_ps"]:
+            status = WHEEL_OVERRUN
+            break
+        core["now_ps"] = now
+        link = _handle(s, slot, now)
+        if link == NONE:
+            link = _next_posted(s, core)
+        while link != NONE:
+            _serve(s, link, now)
+            link = _next_posted(s, core)
+        events += 1
+    core["events"] += events
+    if status == OK:
+        core["now_ps"] = until_ps
+        _settle(s, until_ps)
+    core["status"] = status
+    return status
+
+
 def _make_run(_key: int) -> Any:
     def run(table, until_ps):
         """Handles all events up to and including `until_ps`. Returns a status.
@@ -202,57 +256,33 @@ def _make_run(_key: int) -> Any:
         caller can mend it and call again.
         """
         _ = _key  # part of the cache key, see jit.py
-        s = state_of(table)
-        core = s.core[0]
-        far = s.params[0]["far"]
-        status = OK
-        events = 0
-        while status == OK:
-            if core["cursor"] == s.current.size:
-                start_ps = next_bucket_ps(s, core)
-                if start_ps > until_ps:
-                    break
-                open_bucket(s, core, start_ps)
-                if far == FAR_LINKS:
-                    look_into_bucket(s, core)
-                continue
-            key = s.current[core["cursor"]]
-            now = core["bucket_ps"] + (key >> KEY_SHIFT)
-            if now > until_ps:
-                break
-            status = _shortage(s)
-            if status != OK:
-                break
-            core["cursor"] += 1
-            if far == FAR_LINKS:
-                look_ahead(s, core["cursor"])
-            elif far == FAR_QPS:
-                look_for_qps(s, core["cursor"])
-            else:
-                fetch_packet(s, core["cursor"])
-            slot = key & SLOT_MASK
-            if s.event_ps[slot] != now:  # cancelled
-                continue
-            s.event_ps[slot] = FOREVER
-            if now < core["now_ps"]:
-                status = WHEEL_OVERRUN
-                break
-            core["now_ps"] = now
-            link = _handle(s, slot, now)
-            if link == NONE:
-                link = _next_posted(s, core)
-            while link != NONE:
-                _serve(s, link, now)
-                link = _next_posted(s, core)
-            events += 1
-        core["events"] += events
-        if status == OK:
-            core["now_ps"] = until_ps
-            _settle(s, until_ps)
-        core["status"] = status
-        return status
+        return _run(state_of(table), until_ps)
 
     return entry(run)
+
+
+def _make_run_plain(_key: int) -> Any:
+    def run_plain(table, until_ps):
+        """As `run`, for a state that `is_plain`."""
+        _ = _key
+        return _run(plain_state_of(table), until_ps)
+
+    return entry(run_plain)
+
+
+def is_plain(state: State) -> bool:
+    """Whether a simulation uses none of the features whose code `run_plain` leaves out."""
+    params: Any = state.params[0]
+    off = (
+        *("special", "hop_by_hop", "receiving", "watchdog", "feedback"),
+        *("scheduled_order", "mrg32k3a", "ack_ignores_pause"),
+    )
+    return (
+        not any(params[name] for name in off)
+        and params["clock_ps"] == 1
+        and state.window.size == 0
+        and bool((state.cc_kind == CODES["dcqcn"]).all())
+    )
 
 
 def _make_start(_key: int) -> Any:
@@ -282,5 +312,6 @@ def _make_kick(_key: int) -> Any:
 
 _KEY = source_hash()
 run = _make_run(_KEY)
+run_plain = _make_run_plain(_KEY)
 start = _make_start(_KEY)
 kick = _make_kick(_KEY)

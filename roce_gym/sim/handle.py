@@ -39,10 +39,11 @@ _WORD_BYTES = 8
 
 
 class StateType(types.Type):
-    """Numba type of `s`."""
+    """Numba type of `s`. `plain`: a constant that kernels read as `s.plain`, see `is_plain`."""
 
-    def __init__(self) -> None:
-        super().__init__(name="roce_gym.State")
+    def __init__(self, plain: bool) -> None:
+        self.plain = plain
+        super().__init__(name=f"roce_gym.State({'plain' if plain else 'full'})")
 
 
 class ColumnType(types.Type):
@@ -53,7 +54,6 @@ class ColumnType(types.Type):
         super().__init__(name=f"roce_gym.Column({dtype})")
 
 
-_STATE = StateType()
 register_model(StateType)(models.OpaqueModel)
 
 
@@ -86,13 +86,19 @@ def make_table(state: State) -> NDArray[np.int64]:
     return np.array(pairs, np.int64).reshape(-1)
 
 
-@intrinsic
-def _state_of_table(_typing: Any, table: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        return builder.bitcast(array.data, cgutils.voidptr_t)
+def _first_word(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    array = context.make_array(signature.args[0])(context, builder, args[0])
+    return builder.bitcast(array.data, cgutils.voidptr_t)
 
-    return _STATE(table), codegen
+
+@intrinsic
+def _full_state(_typing: Any, table: Any) -> Any:
+    return StateType(plain=False)(table), _first_word
+
+
+@intrinsic
+def _plain_state(_typing: Any, table: Any) -> Any:
+    return StateType(plain=True)(table), _first_word
 
 
 @infer_getattr
@@ -100,6 +106,8 @@ class _StateAttribute(AttributeTemplate):
     key = StateType
 
     def generic_resolve(self, _state: Any, attr: str) -> Any:
+        if attr == "plain":
+            return types.boolean
         if attr in DTYPES:
             return ColumnType(numpy_support.from_dtype(DTYPES[attr]))
         return None
@@ -113,7 +121,9 @@ def _constant_word(builder: Any, words: Any, index: int) -> Any:
 
 
 @lower_getattr_generic(StateType)
-def _column(context: Any, builder: Any, _type: Any, pointer: Any, attr: str) -> Any:
+def _column(context: Any, builder: Any, state_type: Any, pointer: Any, attr: str) -> Any:
+    if attr == "plain":
+        return context.get_constant(types.boolean, state_type.plain)
     index = 2 * _FIELDS.index(attr)
     words = builder.bitcast(pointer, _WORD.as_pointer())
     column_type = ColumnType(numpy_support.from_dtype(DTYPES[attr]))
@@ -231,10 +241,13 @@ if numba.config.DISABLE_JIT:
         """The State itself."""
         return state
 
+    plain_state_of = state_of
+
     record_at = _record_in_array
     """For kernels: `record_at(dtype)(column, i)` is the record that begins at word i."""
 
 else:
     prefetch = _prefetch_element
     record_at = _record_in_words
-    state_of = _state_of_table
+    state_of = _full_state
+    plain_state_of = _plain_state

@@ -46,7 +46,7 @@ _BIT_PS_PER_BYTE = 8 * 10**12
 @helper
 def next_from_host(s, link, now):
     """The packet a host sends next: control packets of a class before its QPs; NONE if none."""
-    if s.params[0]["special"] == 1:
+    if not s.plain and s.params[0]["special"] == 1:
         return _next_special(s, link, now)
     return _next_packet(s, link, now, False)
 
@@ -70,7 +70,7 @@ def _next_packet(s, link, now, special):
     while True:
         cls = choose_class(s, link, special)
         if cls == NONE:
-            if params["scheduled_order"] == 1 and reopen_as_ns3(s, host, now):
+            if not s.plain and params["scheduled_order"] == 1 and reopen_as_ns3(s, host, now):
                 continue
             arm_for_paced(s, host, now)
             return NONE
@@ -90,7 +90,7 @@ def _next_packet(s, link, now, special):
 def _first_control(s, link):
     """The first class with a control packet or PFC frame, where those ignore pauses."""
     params = s.params[0]
-    if params["ack_ignores_pause"] == 0 or s.link[link]["waiting"] == 0:
+    if s.plain or params["ack_ignores_pause"] == 0 or s.link[link]["waiting"] == 0:
         return NONE
     for cls in range(params["num_classes"]):
         if s.queue[link * params["num_classes"] + cls]["head"] != NONE:
@@ -113,21 +113,21 @@ def _next_data(s, link, host, cls, now):
     local = next_ready(s, scheduler)
     qp = scheduler["first_qp"] + local
     sender = s.sender[qp]
-    if sender["traits"] & RATE_WINDOW != 0 and has_shut(s, qp, now):
+    if not s.plain and sender["traits"] & RATE_WINDOW != 0 and has_shut(s, qp, now):
         return NONE
     scheduler["last_served"] = local
     if sender["snd_una"] == sender["snd_nxt"]:
         sender["progress_ps"] = now
     if params["rto_ps"] > 0 and sender["timer_armed"] == 0:
         arm_retransmission(s, qp, now + params["rto_ps"])
-    if params["receiving"] == SELECTIVE and s.resend[qp]["first"] != NONE:
+    if not s.plain and params["receiving"] == SELECTIVE and s.resend[qp]["first"] != NONE:
         return _send_again(s, link, qp, cls, now)
     payload = min(params["mtu"], sender["message_end"] - sender["snd_nxt"])
     end = sender["snd_nxt"] + payload
     flags = LAST if end == sender["message_end"] else ZERO
     size = payload + params["header"]
     p = new_packet(s, DATA, qp, cls, size, sender["snd_nxt"], flags)
-    if sender["traits"] & TRACED != 0:
+    if not s.plain and sender["traits"] & TRACED != 0:
         begin_feedback(s, p, now)
     sender["snd_nxt"] = end
     if flags == LAST and end < s.qp[qp]["posted"]:

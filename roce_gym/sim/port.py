@@ -12,6 +12,8 @@ from roce_gym.sim.wheel import next_order, schedule
 @helper
 def on_clock(s, length_ps):
     """Rounds a time to the clock's resolution (1 ps unless compared with a coarser simulator)."""
+    if s.plain:
+        return length_ps
     clock_ps = s.params[0]["clock_ps"]
     if clock_ps == 1:
         return length_ps
@@ -47,7 +49,7 @@ def transmit(s, link, p, now):
     free_ps = now + on_clock(s, (on_wire * wire["ps_per_kib"]) >> 10)
     arrival_ps = free_ps + wire["delay_ps"]
     wire["free_ps"] = free_ps
-    if s.params[0]["scheduled_order"] == 1:
+    if not s.plain and s.params[0]["scheduled_order"] == 1:
         _take_places(s, link, p)
     packet["next"] = NONE
     if wire["flight_head"] == NONE:

@@ -44,11 +44,12 @@ def sendable(s, qp):
     """Bytes are posted and the window is open; or a gap was reported (selective repeat)."""
     sender = s.sender[qp]
     if sender["snd_nxt"] != sender["message_end"] and (
-        sender["traits"] & HAS_WINDOW == 0
+        s.plain
+        or sender["traits"] & HAS_WINDOW == 0
         or sender["snd_nxt"] - sender["snd_una"] < window_of(s, qp)
     ):
         return True
-    return s.params[0]["receiving"] == SELECTIVE and _knows_a_gap(s, qp)
+    return not s.plain and s.params[0]["receiving"] == SELECTIVE and _knows_a_gap(s, qp)
 
 
 @rare
@@ -67,7 +68,7 @@ def pace(s, qp, from_ps, owed):
     due_ps = from_ps + on_clock(s, owed // rate_bps)
     state = pacing_of(s, qp)
     increase_ps = state["increase_due_ps"]
-    if increase_ps < due_ps and s.params[0]["scheduled_order"] == 0:
+    if increase_ps < due_ps and (s.plain or s.params[0]["scheduled_order"] == 0):
         state["owed"] = owed - rate_bps * (increase_ps - from_ps)
         s.qp[qp]["next_send_ps"] = increase_ps
     else:
@@ -92,7 +93,7 @@ def activate(s, qp, now):
     sender = s.sender[qp]
     if sender["state"] != IDLE:
         return
-    if sender["traits"] & RATE_WINDOW != 0:
+    if not s.plain and sender["traits"] & RATE_WINDOW != 0:
         _update_rate(s, qp, now)
     if not sendable(s, qp):
         return
@@ -223,7 +224,7 @@ def wake_at(s, host, due_ps, now):
     slot = 2 * s.params[0]["num_links"] + host
     if s.event_ps[slot] <= due_ps:
         return
-    if s.params[0]["scheduled_order"] == 1:
+    if not s.plain and s.params[0]["scheduled_order"] == 1:
         _sleep_as_ns3(s, host, now)
         return
     if s.event_ps[slot] != FOREVER:
@@ -238,7 +239,7 @@ def arm_for_paced(s, host, now):
     if heap["size"] > 0:
         due_ps = s.paced_qp[heap["first"]]["due_ps"]
         wake_at(s, host, max(due_ps, now), now)
-    elif s.params[0]["scheduled_order"] == 1:
+    elif not s.plain and s.params[0]["scheduled_order"] == 1:
         _sleep_as_ns3(s, host, now)
 
 
@@ -281,7 +282,7 @@ def next_send_moved(s, qp, now):
     sender = s.sender[qp]
     if sender["state"] == READY or sender["state"] == PACED:
         withdraw(s, qp)
-    if s.params[0]["scheduled_order"] == 1:
+    if not s.plain and s.params[0]["scheduled_order"] == 1:
         slot = 2 * s.params[0]["num_links"] + s.qp[qp]["src"]
         due_ps = s.qp[qp]["next_send_ps"]
         if due_ps < s.event_ps[slot] < FOREVER:  # as in ns-3, this moves a wake-up

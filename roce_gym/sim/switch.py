@@ -30,7 +30,7 @@ _MAX_INT32 = 2**31 - 1
 @helper
 def forward(s, link, p, now):
     """A packet has arrived at a switch. Returns the output link to serve, or NONE."""
-    if s.params[0]["special"] == 1:
+    if not s.plain and s.params[0]["special"] == 1:
         return _forward_special(s, link, p, now)
     return _forward(s, link, p, now, False)
 
@@ -47,7 +47,7 @@ def _forward(s, link, p, now, special):
     packet = s.packet[p]
     hop = packet["hop"] + 1
     packet["hop"] = hop
-    if params["hop_by_hop"] == 1:
+    if not s.plain and params["hop_by_hop"] == 1:
         out = next_hop(s, link, p, now)
         if out == NONE:
             s.link_losses[link] += 1
@@ -56,7 +56,7 @@ def _forward(s, link, p, now, special):
     else:
         route = 2 * packet["qp"] + (0 if packet["kind"] == DATA else 1)
         out = int64(s.path[route * params["max_hops"] + hop])
-    if s.core[0]["dropping"] > 0 and is_watched_off(s, link, out, p):
+    if not s.plain and s.core[0]["dropping"] > 0 and is_watched_off(s, link, out, p):
         return NONE
     cls = int64(packet["cls"])
     port = link * params["num_classes"] + cls
@@ -184,7 +184,7 @@ def _return_headroom(s, ingress, number, size):
 @helper
 def next_from_switch(s, link, now):
     """Takes the packet an output sends next; NONE if it has none to send."""
-    if s.params[0]["special"] == 1:
+    if not s.plain and s.params[0]["special"] == 1:
         return _next_special(s, link, now)
     return _next_packet(s, link, now, False)
 
@@ -224,7 +224,7 @@ def _next_packet(s, link, now, special):
     if left > queue["kmin"] and _marks(s, queue, left, port, sent_before):
         packet["flags"] |= CE
         queue["marks"] += 1
-    if packet["flags"] & TRACED != 0 and packet["kind"] == DATA:
+    if not s.plain and packet["flags"] & TRACED != 0 and packet["kind"] == DATA:
         see_hop(s, p, link, now)
     return p
 
@@ -235,6 +235,6 @@ def _marks(s, queue, left, port, sent_before):
     if left > queue["kmax"]:
         return True
     share = queue["pmax"] * (left - queue["kmin"]) / (queue["kmax"] - queue["kmin"])
-    if s.params[0]["mrg32k3a"] == 1:
+    if not s.plain and s.params[0]["mrg32k3a"] == 1:
         return next_mrg32k3a(s.mrg) < share
     return uniform(s.params[0]["seed"], STREAM_ECN, port, sent_before) < share

@@ -46,11 +46,11 @@ def receive(s, link, p, now):
     flags = int64(packet["flags"])
     if kind == DATA:
         payload = packet["size"] - s.params[0]["header"]
-        if s.params[0]["receiving"] != IN_ORDER:
+        if not s.plain and s.params[0]["receiving"] != IN_ORDER:
             return take_in(s, link ^ 1, p, payload, now)
         free_packet(s, p)
         return _on_data(s, link ^ 1, p, qp, seq, payload, flags, now)
-    if kind == NACK and s.params[0]["receiving"] >= SELECTIVE:
+    if not s.plain and kind == NACK and s.params[0]["receiving"] >= SELECTIVE:
         _on_special_nack(s, p, now)
         return link ^ 1
     free_packet(s, p)
@@ -63,7 +63,7 @@ def receive(s, link, p, now):
 
 @helper
 def _take_answer(s, p, qp, seq, kind, flags, now):
-    if flags & TRACED != 0:
+    if not s.plain and flags & TRACED != 0:
         _on_traced_ack(s, p, qp, seq, kind, flags, now)
     else:
         _on_ack(s, qp, seq, kind, flags, now)
@@ -118,7 +118,7 @@ def _on_data(s, out, p, qp, seq, payload, flags, now):
         ack = send_nack(s, out, qp, ce, now)
     if ack == NONE:
         return out if answered else NONE
-    if flags & TRACED != 0:
+    if not s.plain and flags & TRACED != 0:
         return_feedback(s, p, ack)
     return out
 
@@ -146,7 +146,7 @@ def _on_ack(s, qp, seq, kind, flags, now):
             go_back(s, qp)
             if not sendable(s, qp):
                 withdraw(s, qp)
-        if s.params[0]["receiving"] == SELECTIVE:
+        if not s.plain and s.params[0]["receiving"] == SELECTIVE:
             _close_gaps(s, qp)
     if kind == NACK and not stale:
         go_back(s, qp)

@@ -521,6 +521,11 @@ Int32 = Annotated[Array, np.int32]
 class State(NamedTuple):
     """The simulation: what is annotated with a type is an array of it. Kernels work in place."""
 
+    @property
+    def plain(self) -> bool:
+        """A constant: whether code of rarely used features is left out, see `engine.is_plain`."""
+        return False
+
     params: Annotated[Array, PARAMS]  # (1,), constant
     core: Annotated[Array, CORE]  # (1,)
     # event queue (wheel.py); an event is a slot, see there

@@ -81,7 +81,7 @@ def _insert_current(s, core, key):
     """Inserts a key among what is left of the sorted current bucket."""
     cursor = core["cursor"]
     core["cursor"] = cursor - 1
-    if s.params[0]["scheduled_order"] == 1:
+    if not s.plain and s.params[0]["scheduled_order"] == 1:
         _insert_by_order(s.current, s.event_order, cursor, key)
         return
     end = s.current.size
@@ -191,7 +191,7 @@ def open_bucket(s, core, start_ps):
         s.current[cursor] = ((s.far[0]["due_ps"] - start_ps) << KEY_SHIFT) | slot
         pop_far(s)
     core["cursor"] = cursor
-    if s.params[0]["scheduled_order"] == 1:
+    if not s.plain and s.params[0]["scheduled_order"] == 1:
         sort_by_order(s.current, s.event_order, cursor)
     else:
         sort(s.current, cursor, end)
@@ -207,7 +207,7 @@ def push_far(s, slot, due_ps):
     """Adds a timer that may lie beyond the wheel. Each slot is in the heap at most once."""
     core = s.core[0]
     s.event_ps[slot] = due_ps
-    if s.params[0]["scheduled_order"] == 1:
+    if not s.plain and s.params[0]["scheduled_order"] == 1:
         s.event_order[slot] = next_order(s)
     if _is_current(core, due_ps):
         _insert_current(s, core, ((due_ps - core["bucket_ps"]) << KEY_SHIFT) | slot)

@@ -35,9 +35,11 @@ def _chain(name: str, end: Any = _nothing) -> Any:
 
 
 def _either(code: int8, hook: Any, otherwise: Any) -> Any:
+    is_plain = ALGORITHMS[int(code) - 1].name == "dcqcn"  # see engine.is_plain
+
     @helper
     def dispatch(s, qp, value, now):
-        if s.sender[qp]["cc"] == code:
+        if (is_plain or not s.plain) and s.sender[qp]["cc"] == code:
             return hook(s, qp, value, now)
         return otherwise(s, qp, value, now)
 
