@@ -196,5 +196,9 @@ def _adopt(
     algorithm.module.bound(own, highest)
     records[qps] = own
     own = records[qps[fresh]]
-    algorithm.module.fresh(own, rate[fresh], tenant_params(state, algorithm.params)[tenant])
+    params = tenant_params(state, algorithm.params)[tenant]
+    algorithm.module.fresh(own, rate[fresh], params)
     records[qps[fresh]] = own
+    if algorithm.owns_window:
+        first = algorithm.module.first_window(params, int(state.params[0]["mtu"]))
+        state.window[qps[fresh]] = first if enabled else t.FOREVER

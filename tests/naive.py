@@ -11,7 +11,17 @@ from collections import deque
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from roce_gym.config import BufferConfig, DcqcnConfig, Scenario, Settings, TrafficClass
+from naive_senders import SENDERS, Ack
+
+from roce_gym.config import (
+    BufferConfig,
+    DcqcnConfig,
+    Scenario,
+    SenderConfig,
+    Settings,
+    TrafficClass,
+    sender_settings,
+)
 from roce_gym.topology.graph import Network
 from roce_gym.units import PS_PER_S, mbps_to_bps, ns_to_ps, ps_per_kib, us_to_ps
 from roce_gym.workload.plan import JobPlan, Plan, QueuePair
@@ -49,6 +59,10 @@ class Packet:
     seq: int = 0  # of the first byte (DATA), next expected byte (ACK, NACK)
     payload: int = 0
     last: bool = False
+    asks: bool = False  # for an ACK of its own
+    sent: int = 0  # DATA: when; ACK, NACK: of the data packet it answers
+    queued: int = 0  # ACK, NACK: when it joined the receiver's queue
+    waited: int = 0  # ACK, NACK: in that queue
     ce: bool = False
     cnp_flag: bool = False
     paused_class: int = -1  # PAUSE and RESUME
@@ -128,6 +142,8 @@ class Dcqcn:
     """Rate control of one QP (8)."""
 
     ORDER = ("alpha", "increase", "cut")  # among timers of one time
+    asks = False
+    window = None
 
     def __init__(self, config: DcqcnConfig, line_rate: int) -> None:
         self.line_rate = line_rate
@@ -181,7 +197,13 @@ class Dcqcn:
         self.timers["alpha"] = t + us_to_ps(c.alpha_interval_us)
         self.timers["cut"] = t + us_to_ps(c.decrease_interval_us) + ns_to_ps(1)
 
-    def on_sent(self, wire_bytes: int) -> None:
+    def on_ack(self, ack: Ack, t: int) -> None:
+        """Acknowledgements say nothing to it."""
+
+    def on_timeout(self, retries: int, t: int) -> None:
+        """Nor do timeouts."""
+
+    def on_sent(self, wire_bytes: int, t: int) -> None:
         limit = self.config.byte_counter_bytes
         if limit == 0 or not self.was_cut:
             return
@@ -261,15 +283,18 @@ class Qp:
 
     @property
     def target_bps(self) -> int:
-        return self.cc.target
+        return getattr(self.cc, "target", 0)
 
     @property
     def alpha(self) -> float:
-        return self.cc.alpha
+        return getattr(self.cc, "alpha", 0.0)
 
     @property
     def sendable(self) -> bool:
-        open_window = self.window == 0 or self.snd_nxt - self.snd_una < self.window
+        window = self.window
+        if self.cc.asks:  # its algorithm sets one, while it is on
+            window = self.cc.window if self.cc.config.enabled else 0
+        open_window = window == 0 or self.snd_nxt - self.snd_una < window
         return not self.failed and self.posted > self.snd_nxt and open_window
 
 
@@ -548,7 +573,11 @@ class NaiveSimulator:
         self.qps: list[Qp] = []
         for i, qp in enumerate(plan.qps):
             cls = self.internal_class[scenario.classes[qp.class_index].name]
-            cc = Dcqcn(self._dcqcn(qp.tenant), self.hosts[qp.src].link.rate)
+            config = self._sender(qp.tenant)
+            if isinstance(config, DcqcnConfig):
+                cc = Dcqcn(config, self.hosts[qp.src].link.rate)
+            else:
+                cc = SENDERS[type(config)](config, self.hosts[qp.src].link.rate, self.nic)
             self.qps.append(Qp(i, qp, cls, cc, self.nic.window_bytes))
 
         self.jobs = [JOB_CLASSES[p.kind](self, i, p) for i, p in enumerate(plan.jobs)]
@@ -590,7 +619,7 @@ class NaiveSimulator:
         """New settings from now on."""
         self.settings = settings
         for qp in self.qps:
-            config = self._dcqcn(qp.plan.tenant)
+            config = self._sender(qp.plan.tenant)
             if config.enabled != qp.cc.config.enabled:
                 qp.owed = 0
             qp.cc.adopt(config)
@@ -876,13 +905,13 @@ class NaiveSimulator:
 
         sent = True
         if self.nic.ack_ignores_pause and controls():
-            self._transmit(link, link.queues[controls()[0]].popleft(), t)
+            self._send_queued(link, controls()[0], t)
         else:
             c = self._choose_class(link, waiting())
             if c is None:
                 sent = False
             elif link.queues[c]:
-                self._transmit(link, link.queues[c].popleft(), t)
+                self._send_queued(link, c, t)
             else:
                 above = [i for i in host.ready[c] if i > host.last_qp[c]]
                 host.last_qp[c] = min(above or host.ready[c])
@@ -897,6 +926,12 @@ class NaiveSimulator:
         elif next_paced is not None:
             self._arm_wake(link.src, next_paced)
 
+    def _send_queued(self, link: Link, c: int, t: int) -> None:
+        """A control packet of a host leaves its queue."""
+        packet = link.queues[c].popleft()
+        packet.waited = t - packet.queued
+        self._transmit(link, packet, t)
+
     def _send_data(self, qp: Qp, link: Link, t: int) -> None:
         nic, controlled = self.nic, qp.cc.config.enabled
         message = next(m for m in qp.messages if m.end > qp.snd_nxt)
@@ -910,6 +945,8 @@ class NaiveSimulator:
             seq=qp.snd_nxt,
             payload=payload,
             last=qp.snd_nxt + payload == message.end,
+            asks=qp.cc.asks,
+            sent=t,
         )
         self._transmit(link, packet, t)
         qp.next_send, qp.owed = link.free, 0
@@ -918,7 +955,7 @@ class NaiveSimulator:
             if qp.cc.rate < link.rate:
                 bits = (packet.size + nic.interframe_gap_bytes) * 8
                 self._pace(qp, t, bits * PS_PER_S)
-            qp.cc.on_sent(packet.size)
+            qp.cc.on_sent(packet.size, t)
         if qp.snd_nxt == qp.snd_una:
             qp.last_progress = t  # bytes are outstanding again
         qp.snd_nxt += payload
@@ -950,6 +987,8 @@ class NaiveSimulator:
             return
         qp.snd_nxt = qp.snd_una
         self.set_qp_timer(qp, t + rto)
+        if qp.cc.config.enabled:
+            qp.cc.on_timeout(qp.retries, t)
         self._refresh(qp, t)
         self._serve_later(qp.plan.src)
 
@@ -969,11 +1008,11 @@ class NaiveSimulator:
     def _on_data(self, qp: Qp, packet: Packet, t: int) -> bool:
         """Takes in a data packet; whether an ACK, NACK or CNP was queued."""
         answered = False
-        if packet.ce and self.nic.cnp_mode == "packet":
+        if packet.ce and self.nic.cnp_mode == "packet" and not packet.asks:
             interval = us_to_ps(self.nic.cnp_interval_us)
             if qp.last_cnp is None or t - qp.last_cnp >= interval:
                 qp.last_cnp = t
-                self._send_control("CNP", qp)
+                self._send_control("CNP", qp, packet, t)
                 answered = True
         if packet.seq > qp.expected:
             interval = us_to_ps(self.nic.nack_interval_us)
@@ -981,25 +1020,25 @@ class NaiveSimulator:
             if last is None or last[0] != qp.expected or t - last[1] >= interval:
                 qp.last_nack = (qp.expected, t)
                 qp.ce_seen = qp.ce_seen or packet.ce
-                self._send_control("NACK", qp)
+                self._send_control("NACK", qp, packet, t)
                 answered = True
         elif packet.seq < qp.expected:
             qp.ce_seen = qp.ce_seen or packet.ce
-            self._send_control("ACK", qp)
+            self._send_control("ACK", qp, packet, t)
             answered = True
         else:
             qp.expected += packet.payload
             qp.ce_seen = qp.ce_seen or packet.ce
             qp.unacked_packets += 1
-            if packet.last or qp.unacked_packets >= self.nic.ack_every:
-                self._send_control("ACK", qp)
+            if packet.last or packet.asks or qp.unacked_packets >= self.nic.ack_every:
+                self._send_control("ACK", qp, packet, t)
                 answered = True
             if packet.last:
                 job, lane, position = self.qp_job[qp.id]
                 job.on_delivered(lane, position, t)
         return answered
 
-    def _send_control(self, kind: str, qp: Qp) -> None:
+    def _send_control(self, kind: str, qp: Qp, data: Packet, t: int) -> None:
         """Queues an ACK, NACK or CNP at the receiver."""
         nic = self.nic
         name = nic.cnp_class if kind == "CNP" else nic.ack_class
@@ -1007,7 +1046,8 @@ class NaiveSimulator:
         size = nic.cnp_bytes if kind == "CNP" else nic.ack_bytes
         packet = Packet(kind, cls, size, qp.id, qp.plan.ack_links, seq=qp.expected)
         if kind != "CNP":
-            packet.cnp_flag = nic.cnp_mode == "ack_echo" and qp.ce_seen
+            packet.cnp_flag = qp.ce_seen and (nic.cnp_mode == "ack_echo" or data.asks)
+            packet.sent, packet.queued = data.sent, t
             qp.ce_seen = False
             qp.unacked_packets = 0
         self.hosts[qp.plan.dst].link.queues[cls].append(packet)
@@ -1028,9 +1068,25 @@ class NaiveSimulator:
             qp.retries = 0
         while qp.messages and qp.messages[0].end <= qp.snd_una:
             self.qp_job[qp.id][0].on_acknowledged(qp.messages.popleft(), t)
-        if packet.kind == "NACK" and packet.seq >= before:
+        is_loss = packet.kind == "NACK" and packet.seq >= before
+        if is_loss:
             qp.snd_nxt = qp.snd_una
-        self._refresh(qp, t)
+        rate = qp.cc.rate
+        if qp.cc.config.enabled:
+            qp.cc.on_ack(
+                Ack(
+                    rtt=t - packet.sent,
+                    waited=packet.waited,
+                    switches=packet.hop,
+                    acked=qp.snd_una,
+                    sent=qp.snd_nxt,
+                    is_nack=packet.kind == "NACK",
+                    is_loss=is_loss,
+                    echo=packet.cnp_flag,
+                ),
+                t,
+            )
+        self._refresh(qp, t, has_sent=qp.cc.rate != rate or qp.cc.asks)
 
-    def _dcqcn(self, tenant: int) -> DcqcnConfig:
-        return self.settings.tenants[self.scenario.tenants[tenant].name]
+    def _sender(self, tenant: int) -> SenderConfig:
+        return sender_settings(self.scenario.tenants[tenant], self.settings)

@@ -54,7 +54,12 @@ def make_feedback(scenario: Scenario, num_packets: int, max_hops: int) -> dict[s
     feedback = sender_params(scenario)["feedback"]
     times = num_packets if feedback & t.FEEDBACK_RTT else 0
     hops = num_packets * max_hops if feedback & t.FEEDBACK_INT else 0
-    return {"sent": np.zeros(times, np.int64), "seen": np.zeros(hops, t.INT_HOP)}
+    waits = num_packets if feedback & t.FEEDBACK_WAIT else 0
+    return {
+        "sent": np.zeros(times, np.int64),
+        "seen": np.zeros(hops, t.INT_HOP),
+        "waited": np.zeros(waits, np.int64),
+    }
 
 
 def base_rtts_ps(scenario: Scenario, network: Network, plan: Plan) -> NDArray[np.int64]:
@@ -102,4 +107,7 @@ def add_windows(
                 windows[own] = tenant.window.bytes
             kind = t.RATE_WINDOW if tenant.window.follows_rate else t.FIXED_WINDOW
             sender["window_kind"][own] = kind
+    for i, algorithm in enumerate(algorithms_of(scenario)):
+        if algorithm.owns_window:
+            sender["window_kind"][qp["tenant"] == i] = t.OWN_WINDOW
     return windows if sender["window_kind"].any() else windows[:0]

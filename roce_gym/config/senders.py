@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from roce_gym.config.delay import SwiftConfig
 from roce_gym.config.fields import Fraction, Model, NonNegative, Positive
 
 
@@ -57,11 +58,17 @@ class DcqcnConfig(Model):
     )
 
 
-AlgorithmName = Literal["dcqcn"]
+AlgorithmName = Literal["dcqcn", "swift"]
 
-SenderConfig = DcqcnConfig
+SenderConfig = DcqcnConfig | SwiftConfig
 
-SENDER_CONFIGS: dict[AlgorithmName, type[SenderConfig]] = {"dcqcn": DcqcnConfig}
+SENDER_CONFIGS: dict[AlgorithmName, type[SenderConfig]] = {
+    "dcqcn": DcqcnConfig,
+    "swift": SwiftConfig,
+}
+
+OWN_WINDOWS: tuple[AlgorithmName, ...] = ("swift",)
+"""Algorithms that set a window themselves."""
 
 
 class WindowConfig(Model):

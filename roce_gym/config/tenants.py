@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from roce_gym.config.delay import SwiftConfig
 from roce_gym.config.fields import Count, HostId, Model, NonNegative, Positive, Volume
-from roce_gym.config.senders import SENDER_CONFIGS, AlgorithmName, SenderConfig, WindowConfig
-from roce_gym.config.settings import DcqcnConfig, Settings
+from roce_gym.config.senders import (
+    OWN_WINDOWS,
+    SENDER_CONFIGS,
+    AlgorithmName,
+    DcqcnConfig,
+    SenderConfig,
+    WindowConfig,
+)
+from roce_gym.config.settings import Settings
 
 
 class Placement(Model):
@@ -100,8 +108,18 @@ class Tenant(Model):
     weight: Positive = 1.0
     cc: AlgorithmName = Field("dcqcn", description="algorithm of its senders")
     dcqcn: DcqcnConfig | None = Field(None, description="None: from the preset")
+    swift: SwiftConfig | None = None
     window: WindowConfig | None = Field(None, description="None: nic.window_bytes")
     jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Tenant:
+        if self.window is not None and self.cc in OWN_WINDOWS:
+            raise ValueError(
+                f"window = {self.window.model_dump()} is not allowed with cc = {self.cc!r}, which "
+                "sets a window itself; allowed: none"
+            )
+        return self
 
 
 def sender_settings(tenant: Tenant, settings: Settings) -> SenderConfig:

@@ -9,12 +9,22 @@ from __future__ import annotations
 from numpy import int64
 
 from roce_gym.sim.jit import rare
-from roce_gym.sim.types import FEEDBACK_INT, FEEDBACK_RTT, ZERO
+from roce_gym.sim.types import (
+    ASKS,
+    CNP,
+    FEEDBACK_INT,
+    FEEDBACK_RTT,
+    FEEDBACK_WAIT,
+    OWN_WINDOW,
+    ZERO,
+)
 
 
 @rare
 def begin_feedback(s, p, now):
     """A data packet is about to be sent."""
+    if s.sender[s.packet[p]["qp"]]["window_kind"] == OWN_WINDOW:
+        s.packet[p]["flags"] |= ASKS
     if s.params[0]["feedback"] & FEEDBACK_RTT != 0:
         s.sent[p] = now
 
@@ -38,9 +48,11 @@ def see_hop(s, p, link, now):
 
 
 @rare
-def return_feedback(s, data, ack):
+def return_feedback(s, data, ack, now):
     """An ACK or NACK takes over what its data packet brought; that packet was freed just now."""
     params = s.params[0]
+    if params["feedback"] & FEEDBACK_WAIT != 0:
+        s.waited[ack] = -now
     if data == ack:
         return
     if params["feedback"] & FEEDBACK_RTT != 0:
@@ -52,3 +64,10 @@ def return_feedback(s, data, ack):
             target["time_ps"] = source["time_ps"]
             target["tx_bytes"] = source["tx_bytes"]
             target["queue_bytes"] = source["queue_bytes"]
+
+
+@rare
+def end_waiting(s, p, now):
+    """A control packet leaves its queue at a host's NIC."""
+    if s.packet[p]["kind"] != CNP:
+        s.waited[p] += now

@@ -13,6 +13,7 @@ from roce_gym.sim.pool import free_message, free_packet, new_packet
 from roce_gym.sim.scheduler import activate, rate_changed, sendable, serve_later, withdraw
 from roce_gym.sim.types import (
     ACK,
+    ASKS,
     CC_NONE,
     CE,
     CNP,
@@ -24,6 +25,7 @@ from roce_gym.sim.types import (
     LAST,
     NACK,
     NONE,
+    OWN_WINDOW,
     ZERO,
 )
 
@@ -55,7 +57,7 @@ def _on_data(s, out, p, qp, seq, payload, flags, now):
     receiver = s.receiver[qp]
     answered = False
     ce = flags & CE
-    if ce != 0 and params["cnp_packets"] == 1:
+    if ce != 0 and params["cnp_packets"] == 1 and flags & ASKS == 0:
         answered = _send_cnp(s, out, qp, now)
         ce = ZERO
     if seq == receiver["expected"]:
@@ -63,7 +65,7 @@ def _on_data(s, out, p, qp, seq, payload, flags, now):
         receiver["ce_seen"] |= ce
         receiver["unacked"] += 1
         last = flags & LAST
-        if last != 0 or receiver["unacked"] >= params["ack_every"]:
+        if flags & (LAST | ASKS) != 0 or receiver["unacked"] >= params["ack_every"]:
             _send_ack(s, out, p, qp, ACK, ZERO, now)
             answered = True
         if last != 0:
@@ -95,7 +97,7 @@ def _send_ack(s, out, data, qp, kind, ce, now):
     cls = int64(receiver["ack_cls"])
     p = new_packet(s, kind, qp, cls, s.params[0]["ack"], receiver["expected"], flags)
     if s.params[0]["feedback"] != 0:
-        return_feedback(s, data, p)
+        return_feedback(s, data, p, now)
     queue_control(s, out, cls, p, now)
 
 
@@ -145,9 +147,10 @@ def _on_ack(s, p, qp, seq, kind, flags, now):
 @rare
 def _feed_back(s, p, qp, now):
     """The sender's algorithm takes in an ACK or NACK, which may change the rate."""
-    rate_bps = s.sender[qp]["rate_bps"]
+    sender = s.sender[qp]
+    rate_bps = sender["rate_bps"]
     events.on_ack(s, qp, p, now)
-    if s.sender[qp]["rate_bps"] != rate_bps:
+    if sender["rate_bps"] != rate_bps or sender["window_kind"] == OWN_WINDOW:
         rate_changed(s, qp, now)
 
 
@@ -210,5 +213,7 @@ def on_retransmission_timer(s, qp, now):
         return
     go_back(s, qp)
     arm_retransmission(s, qp, now + params["rto_ps"])
+    if sender["cc"] != CC_NONE:
+        events.on_timeout(s, qp, ZERO, now)
     activate(s, qp, now)
     serve_later(s, s.qp[qp]["src"])

@@ -32,17 +32,21 @@ DATA, ACK, NACK, CNP, PAUSE, RESUME = _numbers(*range(6))
 # NACK that carries a CNP.
 CE, LAST, ECHO = _numbers(1, 2, 4)
 
+# Another one: the data packet asks for an ACK of its own, which echoes its CE bit.
+(ASKS,) = _numbers(16)
+
 # QP states of the NIC's scheduler.
 IDLE, READY, PACED, FAILED = _numbers(*range(4))
 
 # No congestion control; algorithms are numbered from 1 on, see cc/registry.py.
 (CC_NONE,) = _numbers(0)
 
-# Window of a QP: none; of constant size; in proportion to its rate.
-NO_WINDOW, FIXED_WINDOW, RATE_WINDOW = _numbers(*range(3))
+# Window of a QP: none; of constant size; in proportion to its rate; set by its algorithm.
+NO_WINDOW, FIXED_WINDOW, RATE_WINDOW, OWN_WINDOW = _numbers(*range(4))
 
-# What ACKs bring back to senders, bits: the packet's time of sending; what switches wrote into it.
-FEEDBACK_RTT, FEEDBACK_INT = _numbers(1, 2)
+# What ACKs bring back to senders, bits: the packet's time of sending; what switches wrote into it;
+# how long the ACK waited at the receiver's NIC; nothing but that they came.
+FEEDBACK_RTT, FEEDBACK_INT, FEEDBACK_WAIT, FEEDBACK_ACK = _numbers(1, 2, 4, 8)
 
 # Job kinds (step machines).
 FLOWS, RING, ALL_TO_ALL, INCAST = _numbers(*range(4))
@@ -414,6 +418,7 @@ class State(NamedTuple):
     window: Int64  # (num_qps,), bytes, at line rate; empty: no QP has one
     sent: Int64  # (num_packets,), when the data packet was sent, ps; empty: not fed back
     seen: Annotated[Array, INT_HOP]  # (num_packets * max_hops,), by hop; empty: not fed back
+    waited: Int64  # (num_packets,), ACKs: time at the receiver's NIC, ps; empty: not fed back
     link_bps: Int64  # (num_links,)
     # jobs
     job: Annotated[Array, JOB]  # (num_jobs,)

@@ -11,6 +11,7 @@ from tiny_cases import Case
 from roce_gym.fabric import Fabric
 from roce_gym.sim.cc.dcqcn import DCQCN
 from roce_gym.sim.cc.records import qp_records
+from roce_gym.sim.types import CC_NONE, OWN_WINDOW
 from roce_gym.telemetry import Interval
 
 TOTALS = {
@@ -44,6 +45,7 @@ class SideBySide:
             case.scenario, case.network, case.plan, first, case.seed, trace=True
         )
         self.later = dict(case.settings[1:])
+        self.is_dcqcn = all(tenant.cc == "dcqcn" for tenant in case.scenario.tenants)
         self.completions: list[tuple[int, ...]] = []
         self.events = 0
         self.failed = 0
@@ -96,12 +98,18 @@ class SideBySide:
             ("snd_una", state.sender, "snd_una"),
             ("snd_nxt", state.sender, "snd_nxt"),
             ("rate_bps", state.sender, "rate_bps"),
-            ("target_bps", dcqcn, "target_bps"),
-            ("alpha", dcqcn, "alpha"),
             ("expected", state.receiver, "expected"),
             ("cnps", state.qp, "cnps"),
         ):
             pairs[name] = (records[name], [getattr(q, theirs) for q in naive.qps])
+        if self.is_dcqcn:
+            for name in ("target_bps", "alpha"):
+                pairs[name] = (dcqcn[name], [getattr(q, name) for q in naive.qps])
+        sets_window = state.sender["window_kind"] == OWN_WINDOW
+        sets_window &= state.sender["cc"] != CC_NONE
+        if sets_window.any():
+            theirs = [q.cc.window for q in naive.qps if q.cc.asks and q.cc.config.enabled]
+            pairs["window"] = (state.window[sets_window], theirs)
         if self.counts_events:
             pairs["events"] = (self.events, len(naive.events))
         return [name for name, (ours, theirs) in pairs.items() if not np.array_equal(ours, theirs)]

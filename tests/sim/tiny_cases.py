@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from roce_gym.assembly.devices import headroom_bytes
-from roce_gym.config import Scenario, Settings, validate_scenario
+from roce_gym.config import SENDER_CONFIGS, Scenario, Settings, validate_scenario
 from roce_gym.topology import build_network
 from roce_gym.topology.graph import Network
 from roce_gym.workload.plan import Plan
@@ -31,9 +32,14 @@ class Case:
     end_ps: int
 
 
-def make_case(number: int) -> Case:
-    """The tiny case of that number, always the same."""
+Senders = dict[str, Callable[[random.Random], dict[str, Any]]]
+"""Algorithms that tenants may have, and how their parameters are drawn."""
+
+
+def make_case(number: int, senders: Senders | None = None) -> Case:
+    """The tiny case of that number, always the same; tenants have DCQCN, or one of `senders`."""
     r = random.Random(number)
+    of_senders = random.Random(number)
     raw: dict[str, Any] = {
         "name": f"tiny {number}",
         "topology": _topology(r),
@@ -47,6 +53,9 @@ def make_case(number: int) -> Case:
     names = [c["name"] for c in raw["classes"]]
     raw["nic"] = _nic(r, names)
     raw["tenants"] = _tenants(r, _num_hosts(raw["topology"]), names)
+    for tenant in raw["tenants"] if senders else ():
+        name = of_senders.choice(sorted(senders))
+        tenant |= {"cc": name, name: senders[name](of_senders)}
     scenario = validate_scenario(raw)
     network = build_network(scenario.topology)
     raw["switch"]["buffer_bytes"] = _private_bytes(scenario, network) + r.choice(
@@ -62,6 +71,9 @@ def make_case(number: int) -> Case:
     changes = sorted(r.randrange(1, 600 * US) for _ in range(r.choice([0, 0, 1, 3])))
     for _ in changes:
         settings.append(_changed(r, settings[-1], _settings(r, scenario)))
+        if senders:
+            given = {t.name: senders[t.cc](of_senders) for t in scenario.tenants}
+            settings[-1] = _with_senders(settings[-1], scenario, given)
     return Case(
         scenario,
         network,
@@ -263,6 +275,15 @@ def _changed(r: random.Random, old: Settings, new: Settings) -> Settings:
     return Settings(
         classes=mixed(old.classes, new.classes), tenants=mixed(old.tenants, new.tenants)
     )
+
+
+def _with_senders(
+    settings: Settings, scenario: Scenario, given: dict[str, dict[str, Any]]
+) -> Settings:
+    """The settings with new parameters for senders other than DCQCN."""
+    kinds = {t.name: SENDER_CONFIGS[t.cc] for t in scenario.tenants if t.cc != "dcqcn"}
+    new = {name: kind.model_validate(given[name]) for name, kind in kinds.items()}
+    return settings.model_copy(update={"senders": new})
 
 
 def _private_bytes(scenario: Scenario, network: Network) -> int:

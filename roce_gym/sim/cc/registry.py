@@ -15,12 +15,17 @@ Hooks (those that a module does not define do nothing, at no cost):
     on_cnp    a notification arrived; value: 0
     on_ack    an ACK or NACK was taken in, snd_una and snd_nxt are up to date; value: the packet,
               whose `s.sent` and `s.seen` are as its data packet brought them to the receiver
+    on_timeout  the retransmission timer fired, the QP has gone back; value: 0
     on_send   a packet was put on the wire, and paced; value: its wire size
     catch_up  timers are due, `SENDER.cc_due_ps <= now`; value: 0
 
 Timers are no events: `cc_due_ps` says when `catch_up` is to be called at the latest, and it is
 called before anything reads the rate. A timer that may raise the rate goes to `increase_due_ps`, so
 that a QP that waits at a low rate is looked at then.
+
+An algorithm that `owns_window` also sets `s.window[qp]`, bytes; its module has
+`first_window(params, mtu)`, called from Python. Each data packet of its QPs asks for an ACK, which
+echoes the CE bit.
 """
 
 from __future__ import annotations
@@ -30,8 +35,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from roce_gym.sim.cc import dcqcn
-from roce_gym.sim.types import ZERO
+from roce_gym.sim.cc import dcqcn, swift
+from roce_gym.sim.types import FEEDBACK_RTT, FEEDBACK_WAIT, ZERO
 
 
 class Algorithm(NamedTuple):
@@ -41,7 +46,8 @@ class Algorithm(NamedTuple):
         name: in scenarios.
         module: with its hooks.
         record, params: its records.
-        feedback: what its ACKs have to bring back, `types.FEEDBACK_…` bits.
+        feedback: what its ACKs have to bring back, `types.FEEDBACK_…` bits; an `on_ack` needs some.
+        owns_window: it sets a window, too.
     """
 
     name: str
@@ -49,9 +55,13 @@ class Algorithm(NamedTuple):
     record: np.dtype[Any]
     params: np.dtype[Any]
     feedback: np.int64 = ZERO
+    owns_window: bool = False
 
 
-ALGORITHMS = (Algorithm("dcqcn", dcqcn, dcqcn.DCQCN, dcqcn.DCQCN_PARAMS),)
+ALGORITHMS = (
+    Algorithm("dcqcn", dcqcn, dcqcn.DCQCN, dcqcn.DCQCN_PARAMS),
+    Algorithm("swift", swift, swift.SWIFT, swift.SWIFT_PARAMS, FEEDBACK_RTT | FEEDBACK_WAIT, True),
+)
 
 CODES = {algorithm.name: code for code, algorithm in enumerate(ALGORITHMS, start=1)}
 """What `SENDER.cc` holds; 0 is none."""

@@ -1,0 +1,61 @@
+"""Parameters of the sender algorithms that go by round-trip times."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from roce_gym.config.fields import Model, NonNegative, Positive
+
+Packets = Annotated[float, Field(gt=0, le=1e6)]
+
+
+class SwiftConfig(Model):
+    """Swift: a window, in packets, that follows delays of the fabric and of the receiving host.
+
+    Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the
+    Datacenter", SIGCOMM 2020: algorithm 1, sections 3.2 (window), 3.3 (endpoint), 3.5 (scaling).
+    The paper leaves targets and gains to the operator. Defaults of `ai`, `beta`, `max_mdf`,
+    `fs_min_cwnd` and `fs_max_cwnd` are those of public simulators; those without a source are
+    chosen for a fabric with some 10 us of base round-trip time. Rules: `roce_gym/sim/cc/swift.py`.
+    """
+
+    enabled: bool = True
+    base_target_us: Positive = Field(20.0, description="fabric delay aimed at, without scaling")
+    hop_target_us: NonNegative = Field(1.0, description="added for each switch on the path")
+    endpoint_target_us: Positive = Field(
+        20.0, description="aim for the time from a packet's arrival to the departure of its ACK"
+    )
+    fs_range_us: NonNegative = Field(
+        40.0, description="most that flow scaling adds to the fabric's target; 0 = no flow scaling"
+    )
+    fs_min_cwnd: Packets = Field(0.1, description="window at which flow scaling adds all of it")
+    fs_max_cwnd: Packets = Field(100.0, description="window from which on it adds nothing")
+    ai: Packets = Field(1.0, description="additive increase, packets a round trip")
+    beta: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.8, description="share of the relative excess of delay by which the window is cut"
+    )
+    max_mdf: Annotated[float, Field(gt=0, lt=1)] = Field(
+        0.5, description="most that one cut takes; what a loss takes"
+    )
+    retransmit_reset: Annotated[int, Field(ge=1, le=100)] = Field(
+        5, description="timeouts in a row after which the window is min_cwnd"
+    )
+    initial_cwnd: Packets = Field(10.0, description="as TCP's [RFC 6928]")
+    min_cwnd: Packets = Field(0.001, description="below 1, the QP sends 1/cwnd round trips apart")
+    max_cwnd: Packets = Field(1000.0, description="above the bandwidth-delay product")
+    max_rate_mbps: NonNegative = Field(0.0, description="0 = line rate")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> SwiftConfig:
+        if self.fs_max_cwnd <= self.fs_min_cwnd:
+            raise ValueError(
+                f"fs_max_cwnd = {self.fs_max_cwnd} must be above fs_min_cwnd = {self.fs_min_cwnd}"
+            )
+        if not self.min_cwnd <= self.initial_cwnd <= self.max_cwnd:
+            raise ValueError(
+                f"initial_cwnd = {self.initial_cwnd} must be from min_cwnd = {self.min_cwnd} to "
+                f"max_cwnd = {self.max_cwnd}"
+            )
+        return self
