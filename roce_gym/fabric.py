@@ -24,6 +24,7 @@ from roce_gym.topology import build_network
 from roce_gym.topology.graph import Network
 from roce_gym.tuning import Tuner
 from roce_gym.units import BPS_PER_GBPS, us_to_ps
+from roce_gym.user_sender import bind
 from roce_gym.workload.plan import Plan
 from roce_gym.workload.planner import make_plan
 
@@ -175,6 +176,7 @@ class Fabric:
     def _hold(self, state: t.State) -> None:
         """Takes a copy of a state, with what kernels take: its table, or without JIT itself."""
         self._state = packed(state)
+        bind(self.scenario, self._state)
         self._argument: Any = self._state if numba.config.DISABLE_JIT else make_table(self._state)
 
     def _drain_log(self) -> NDArray[Any]:

@@ -10,7 +10,14 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from roce_gym.config import NicConfig, SwiftConfig
+from roce_gym.config import (
+    DctcpConfig,
+    NicConfig,
+    RenoConfig,
+    RttConfig,
+    SwiftConfig,
+    UserConfig,
+)
 from roce_gym.units import PS_PER_S, mbps_to_bps, us_to_ps
 
 
@@ -71,9 +78,9 @@ class Sender:
     def on_ack(self, ack: Ack, t: int) -> None:
         """An ACK or NACK was taken in."""
 
-    def whole_packets(self, packets: float) -> int:
-        """The window in which that many packets fit whole, and one in any case."""
-        return max(1, int(packets * self.nic.mtu_bytes) - self.nic.mtu_bytes + 1)
+    def whole_packets(self, size: float) -> int:
+        """The window in which packets of `size` bytes in all fit whole, and one in any case."""
+        return max(1, int(size) - self.nic.mtu_bytes + 1)
 
 
 class Swift(Sender):
@@ -85,7 +92,7 @@ class Swift(Sender):
         self.fabric_cwnd = self.endpoint_cwnd = self.config.initial_cwnd
         self.fabric_cut = self.endpoint_cut = 0
         self.rtt = self.acked = 0
-        self.window = self.whole_packets(self.config.initial_cwnd)
+        self.window = self.whole_packets(self.config.initial_cwnd * self.nic.mtu_bytes)
 
     def target(self, switches: int) -> float:
         c = self.config
@@ -147,7 +154,7 @@ class Swift(Sender):
     def settle(self) -> None:
         """Window and rate from both windows."""
         cwnd = min(self.fabric_cwnd, self.endpoint_cwnd)
-        self.window = self.whole_packets(cwnd)
+        self.window = self.whole_packets(cwnd * self.nic.mtu_bytes)
         self.rate = self.max_rate
         if cwnd < 1 and self.rtt > 0:
             nic = self.nic
@@ -156,4 +163,153 @@ class Swift(Sender):
             self.rate = max(1, min(int(paced), self.rate))
 
 
-SENDERS: dict[type, type[Sender]] = {SwiftConfig: Swift}
+class Rtt(Sender):
+    """Section 11."""
+
+    changed = 0
+
+    def begin(self) -> None:
+        self.changed = 0
+
+    def on_ack(self, ack: Ack, t: int) -> None:
+        c, before = self.config, self.rate
+        if t - ack.rtt < self.changed:
+            return
+        target = us_to_ps(c.target_us)
+        if ack.rtt > target:
+            self.rate = int(self.rate * (1 - c.gain * ((ack.rtt - target) / ack.rtt)))
+            self.rate = max(self.rate, mbps_to_bps(c.min_rate_mbps))
+        else:
+            self.rate += mbps_to_bps(c.rate_ai_mbps)
+        self.rate = min(self.rate, self.max_rate)
+        if self.rate != before:
+            self.changed = t
+
+
+class Reno(Sender):
+    """Section 11."""
+
+    asks = True
+
+    def begin(self) -> None:
+        c = self.config
+        self.cwnd: float = c.initial_window_bytes
+        self.ssthresh = c.initial_ssthresh_bytes or c.max_window_bytes
+        self.acked = 0
+        self.window = self.whole_packets(self.cwnd)
+
+    def on_ack(self, ack: Ack, t: int) -> None:
+        count = ack.acked - self.acked
+        self.acked = ack.acked
+        if ack.is_loss:
+            self.cwnd = self.ssthresh = self.after_loss()
+        else:
+            self.grow(ack, count)
+        self.settle()
+
+    def grow(self, ack: Ack, count: int) -> None:
+        mtu = self.nic.mtu_bytes
+        was_outstanding = ack.sent - (ack.acked - count)
+        if was_outstanding + mtu <= self.cwnd:
+            return
+        if self.cwnd < self.ssthresh:
+            self.cwnd += min(count, 2 * mtu)
+        else:
+            self.cwnd += self.config.additive_packets * mtu * count / self.cwnd
+
+    def after_loss(self) -> int:
+        return max(int(self.cwnd * self.config.loss_factor), 2 * self.nic.mtu_bytes)
+
+    def on_timeout(self, retries: int, t: int) -> None:
+        if retries == 1:
+            self.ssthresh = self.after_loss()
+        self.cwnd = self.nic.mtu_bytes
+        self.settle()
+
+    def settle(self) -> None:
+        self.cwnd = min(self.cwnd, self.config.max_window_bytes)
+        self.window = self.whole_packets(self.cwnd)
+        self.rate = self.max_rate
+
+
+class Dctcp(Reno):
+    """Section 11."""
+
+    def begin(self) -> None:
+        super().begin()
+        self.share = self.config.initial_alpha
+        self.end = self.observed = self.marked = 0
+        self.was_cut = False
+
+    def on_ack(self, ack: Ack, t: int) -> None:
+        c, count = self.config, ack.acked - self.acked
+        self.acked = ack.acked
+        self.observed += count
+        self.marked += count if ack.echo else 0
+        if ack.acked >= self.end:
+            if self.observed:
+                self.share = self.share * (1 - c.g) + c.g * (self.marked / self.observed)
+            self.observed = self.marked = 0
+            self.was_cut = False
+            self.end = ack.sent
+        if ack.is_loss:
+            self.cwnd = self.ssthresh = self.after_loss()
+        elif ack.echo and not self.was_cut:
+            self.cwnd = max(self.cwnd * (1 - self.share / 2), 2 * self.nic.mtu_bytes)
+            self.ssthresh = int(self.cwnd)
+            self.was_cut = True
+        elif not self.was_cut:
+            self.grow(ack, count)
+        self.settle()
+
+
+class User(Sender):
+    """Section 11. The function is called uncompiled, with a dict and lists."""
+
+    def begin(self) -> None:
+        self.words = [0.0] * 6
+
+    def tell(self, kind: int, t: int, rtt: int = 0, size: int = 0, acked: int = 0) -> None:
+        c = self.config
+        event = {"kind": kind, "now_ps": t, "rtt_ps": rtt, "bytes": size, "timer_ps": 0}
+        event |= {"acked_bytes": acked, "line_bps": self.line_rate}
+        event["rate"] = self.rate / self.line_rate
+        function = getattr(c.function, "py_func", c.function)
+        wanted = function(event, self.words, list(c.words)) * self.line_rate
+        least = min(mbps_to_bps(c.min_rate_mbps), self.max_rate)
+        if wanted >= self.max_rate:
+            self.rate = self.max_rate
+        else:
+            self.rate = int(wanted) if wanted > least else least
+        if event["timer_ps"] > 0:
+            self.timers["increase"] = t + max(event["timer_ps"], 1_000)
+        elif event["timer_ps"] < 0:
+            self.timers.pop("increase", None)
+
+    def advance(self, until: int, inclusive: bool) -> None:
+        while "increase" in self.timers:
+            due = self.timers["increase"]
+            if due > until or (due == until and not inclusive):
+                return
+            del self.timers["increase"]
+            self.tell(0, due)
+
+    def on_cnp(self, t: int) -> None:
+        self.advance(t, inclusive=False)
+        self.tell(2, t)
+
+    def on_sent(self, wire_bytes: int, t: int) -> None:
+        self.tell(3, t, size=wire_bytes)
+
+    def on_ack(self, ack: Ack, t: int) -> None:
+        self.advance(t, inclusive=False)
+        self.tell(5 if ack.is_nack else 4, t, rtt=ack.rtt, acked=ack.acked)
+
+
+SENDERS: dict[type, type[Sender]] = {
+    UserConfig: User,
+    SwiftConfig: Swift,
+    RttConfig: Rtt,
+    RenoConfig: Reno,
+    DctcpConfig: Dctcp,
+}

@@ -59,6 +59,8 @@ def make_feedback(scenario: Scenario, num_packets: int, max_hops: int) -> dict[s
         "sent": np.zeros(times, np.int64),
         "seen": np.zeros(hops, t.INT_HOP),
         "waited": np.zeros(waits, np.int64),
+        "user_code": np.zeros(len(scenario.tenants), np.int64),
+        "user_event": np.zeros(1, t.USER_EVENT),
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from roce_gym.config.cables import NS_PER_M
 from roce_gym.config.clos import Clos3, FatTree, LeafSpine, RailOptimised
-from roce_gym.config.delay import SwiftConfig
+from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
 from roce_gym.config.fields import MAX_PRIORITIES, MAX_RATE_GBPS, MAX_VALUE, MIN_RATE_GBPS
 from roce_gym.config.networks import Dumbbell, Ring, Star, Topology, TopologyFile, Triangle
@@ -27,6 +27,7 @@ from roce_gym.config.senders import (
     WindowConfig,
 )
 from roce_gym.config.settings import BufferConfig, ClassSettings, EcnConfig, Settings
+from roce_gym.config.tcp import DctcpConfig, RenoConfig
 from roce_gym.config.tenants import (
     AllToAll,
     Flow,
@@ -38,6 +39,7 @@ from roce_gym.config.tenants import (
     Tenant,
     sender_settings,
 )
+from roce_gym.config.user import UserConfig
 
 __all__ = [
     "MAX_PRIORITIES",
@@ -53,6 +55,7 @@ __all__ = [
     "Clos3",
     "ControlConfig",
     "DcqcnConfig",
+    "DctcpConfig",
     "Dumbbell",
     "EcnConfig",
     "FatTree",
@@ -64,8 +67,10 @@ __all__ = [
     "NicConfig",
     "Placement",
     "RailOptimised",
+    "RenoConfig",
     "Ring",
     "RingAllReduce",
+    "RttConfig",
     "Scenario",
     "SenderConfig",
     "Settings",
@@ -78,6 +83,7 @@ __all__ = [
     "TopologyFile",
     "TrafficClass",
     "Triangle",
+    "UserConfig",
     "WindowConfig",
     "class_order",
     "sender_settings",

@@ -59,3 +59,22 @@ class SwiftConfig(Model):
                 f"max_cwnd = {self.max_cwnd}"
             )
         return self
+
+
+class RttConfig(Model):
+    """A plain controller of round-trip times, as RTT-based firmware has one.
+
+    Above the target, once a round trip: rate x (1 - gain x (rtt - target) / rtt); else additive
+    increase. This is Swift's decrease (Kumar et al., SIGCOMM 2020, algorithm 1) on a rate; its
+    `beta` of 0.8 is the default gain. The other defaults are chosen for 100 Gb/s and some 10 us of
+    base round-trip time. Rules: `roce_gym/sim/cc/rtt.py`.
+    """
+
+    enabled: bool = True
+    target_us: Positive = Field(20.0, description="round-trip time aimed at")
+    gain: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.8, description="share of the relative excess by which the rate is cut"
+    )
+    rate_ai_mbps: Positive = Field(100.0, description="additive increase, each round trip")
+    min_rate_mbps: Positive = Field(10.0, description="lowest rate")
+    max_rate_mbps: NonNegative = Field(0.0, description="0 = line rate")

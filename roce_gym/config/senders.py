@@ -6,8 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from roce_gym.config.delay import SwiftConfig
+from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.fields import Fraction, Model, NonNegative, Positive
+from roce_gym.config.tcp import DctcpConfig, RenoConfig
+from roce_gym.config.user import UserConfig
 
 
 class DcqcnConfig(Model):
@@ -58,16 +60,20 @@ class DcqcnConfig(Model):
     )
 
 
-AlgorithmName = Literal["dcqcn", "swift"]
+AlgorithmName = Literal["dcqcn", "swift", "rtt", "dctcp", "reno", "user"]
 
-SenderConfig = DcqcnConfig | SwiftConfig
+SenderConfig = DcqcnConfig | SwiftConfig | RttConfig | RenoConfig | DctcpConfig | UserConfig
 
 SENDER_CONFIGS: dict[AlgorithmName, type[SenderConfig]] = {
     "dcqcn": DcqcnConfig,
     "swift": SwiftConfig,
+    "rtt": RttConfig,
+    "dctcp": DctcpConfig,
+    "reno": RenoConfig,
+    "user": UserConfig,
 }
 
-OWN_WINDOWS: tuple[AlgorithmName, ...] = ("swift",)
+OWN_WINDOWS: tuple[AlgorithmName, ...] = ("swift", "dctcp", "reno")
 """Algorithms that set a window themselves."""
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from roce_gym.config.delay import SwiftConfig
+from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.fields import Count, HostId, Model, NonNegative, Positive, Volume
 from roce_gym.config.senders import (
     OWN_WINDOWS,
@@ -17,6 +17,8 @@ from roce_gym.config.senders import (
     WindowConfig,
 )
 from roce_gym.config.settings import Settings
+from roce_gym.config.tcp import DctcpConfig, RenoConfig
+from roce_gym.config.user import UserConfig
 
 
 class Placement(Model):
@@ -109,11 +111,17 @@ class Tenant(Model):
     cc: AlgorithmName = Field("dcqcn", description="algorithm of its senders")
     dcqcn: DcqcnConfig | None = Field(None, description="None: from the preset")
     swift: SwiftConfig | None = None
+    rtt: RttConfig | None = None
+    dctcp: DctcpConfig | None = None
+    reno: RenoConfig | None = None
+    user: UserConfig | None = None
     window: WindowConfig | None = Field(None, description="None: nic.window_bytes")
     jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Tenant:
+        if self.cc == "user" and self.user is None:
+            raise ValueError("cc = 'user' needs user, with file and function")
         if self.window is not None and self.cc in OWN_WINDOWS:
             raise ValueError(
                 f"window = {self.window.model_dump()} is not allowed with cc = {self.cc!r}, which "
@@ -127,4 +135,4 @@ def sender_settings(tenant: Tenant, settings: Settings) -> SenderConfig:
     if tenant.cc == "dcqcn":
         return settings.tenants[tenant.name]
     own: SenderConfig | None = getattr(tenant, tenant.cc)
-    return settings.senders.get(tenant.name) or own or SENDER_CONFIGS[tenant.cc]()
+    return settings.senders.get(tenant.name) or own or SENDER_CONFIGS[tenant.cc].model_validate({})

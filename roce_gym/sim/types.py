@@ -205,6 +205,22 @@ INT_HOP = np.dtype(
     align=True,
 )
 
+# What happened to a QP whose sender a user has written, see cc/user.py; kinds as in DOCA PCC.
+USER_TIMER, USER_CNP, USER_TX, USER_ACK, USER_NACK = _numbers(0, 2, 3, 4, 5)
+USER_EVENT = np.dtype(
+    [
+        ("kind", np.int64),
+        ("now_ps", np.int64),
+        ("rtt_ps", np.int64),  # ACK, NACK
+        ("bytes", np.int64),  # TX: of the packet on the wire
+        ("acked_bytes", np.int64),  # ACK, NACK: of the QP, so far
+        ("line_bps", np.int64),
+        ("rate", np.float64),  # share of line_bps
+        ("timer_ps", np.int64),  # out: TIMER after this time; 0: as it is; negative: none
+    ],
+    align=True,
+)
+
 NIC_CLASS = np.dtype(
     [
         ("first_qp", np.int32),  # QPs of a (host, class) are consecutive
@@ -420,6 +436,8 @@ class State(NamedTuple):
     seen: Annotated[Array, INT_HOP]  # (num_packets * max_hops,), by hop; empty: not fed back
     waited: Int64  # (num_packets,), ACKs: time at the receiver's NIC, ps; empty: not fed back
     link_bps: Int64  # (num_links,)
+    user_code: Int64  # (num_tenants,), address of the compiled function; 0: none
+    user_event: Annotated[Array, USER_EVENT]  # (1,)
     # jobs
     job: Annotated[Array, JOB]  # (num_jobs,)
     job_qp: Int32  # QPs of each job in its own order

@@ -6,10 +6,12 @@ import random
 
 import pytest
 import tiny_cases
+from numba import njit
 from side_by_side import SideBySide
 from tiny_cases import make_case
 
 from roce_gym import assembly
+from roce_gym.user_sender import ACK, CNP, NACK, TIMER, TX
 
 
 def swift(r: random.Random) -> dict:
@@ -32,7 +34,68 @@ def swift(r: random.Random) -> dict:
     }
 
 
-SENDERS = {"swift": swift}
+def rtt(r: random.Random) -> dict:
+    return {
+        "enabled": r.random() < 0.9,
+        "target_us": r.choice([1, 6, 20]),
+        "gain": r.choice([0.1, 0.8, 1]),
+        "rate_ai_mbps": r.choice([10, 500, 20_000]),
+        "min_rate_mbps": r.choice([100, 3_000]),
+        "max_rate_mbps": r.choice([0, 0, 7_000]),
+    }
+
+
+def reno(r: random.Random) -> dict:
+    return {
+        "enabled": r.random() < 0.9,
+        "initial_window_bytes": r.choice([1, 3_000, 14_600]),
+        "initial_ssthresh_bytes": r.choice([0, 0, 9_000]),
+        "max_window_bytes": r.choice([20_000, 200_000, 4_194_304]),
+        "additive_packets": r.choice([0.2, 1, 4]),
+        "loss_factor": r.choice([0.1, 0.5, 0.9]),
+        "max_rate_mbps": r.choice([0, 0, 7_000]),
+    }
+
+
+def dctcp(r: random.Random) -> dict:
+    return reno(r) | {"g": r.choice([1 / 16, 0.5, 1]), "initial_alpha": r.choice([0, 0.4, 1])}
+
+
+@njit
+def of_ones_own(event, state, params):
+    """Uses every kind of event and every field, in no sensible way."""
+    kind, rate = event["kind"], event["rate"]
+    state[kind] += 1.0
+    if kind == TIMER:
+        event["timer_ps"] = int(params[0]) if state[TIMER] % 7 != 0 else -1
+        return rate * 1.1 + params[1]
+    if kind == CNP:
+        event["timer_ps"] = int(params[0])
+        return rate * params[2]
+    if kind == NACK:
+        return 0.01 * rate
+    if kind == TX and state[TX] % 16 == 0:
+        return rate + 1e-6 * event["bytes"]
+    if kind == ACK:
+        if state[ACK] == 1:
+            event["timer_ps"] = 2 * int(params[0])
+        if event["rtt_ps"] > params[3]:
+            return rate * (0.8 + (event["acked_bytes"] % 7) / 100)
+    return rate
+
+
+def user(r: random.Random) -> dict:
+    times = [r.choice([90_000, 900_000, 7_000_000]), r.choice([0.001, 0.1]), r.choice([0.2, 0.9])]
+    return {
+        "enabled": r.random() < 0.9,
+        "function": of_ones_own,
+        "params": [*times, r.choice([5e6, 2e7])],
+        "min_rate_mbps": r.choice([100, 3_000]),
+        "max_rate_mbps": r.choice([0, 0, 7_000]),
+    }
+
+
+SENDERS = {"swift": swift, "rtt": rtt, "dctcp": dctcp, "reno": reno, "user": user}
 
 
 @pytest.fixture(autouse=True)

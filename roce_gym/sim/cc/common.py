@@ -23,6 +23,6 @@ def highest(params, line_bps):
 
 
 @helper
-def window_bytes(packets, mtu):
-    """The window in which that many packets fit whole, and one fits in any case."""
-    return max(1, int(packets * mtu) - mtu + 1)
+def window_for(size, mtu):
+    """The window in which packets of `size` bytes in all fit whole, and one fits in any case."""
+    return max(1, int(size) - mtu + 1)

@@ -35,8 +35,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from roce_gym.sim.cc import dcqcn, swift
-from roce_gym.sim.types import FEEDBACK_RTT, FEEDBACK_WAIT, ZERO
+from roce_gym.sim.cc import dcqcn, dctcp, reno, rtt, swift, user
+from roce_gym.sim.types import FEEDBACK_ACK, FEEDBACK_RTT, FEEDBACK_WAIT, ZERO
 
 
 class Algorithm(NamedTuple):
@@ -61,6 +61,10 @@ class Algorithm(NamedTuple):
 ALGORITHMS = (
     Algorithm("dcqcn", dcqcn, dcqcn.DCQCN, dcqcn.DCQCN_PARAMS),
     Algorithm("swift", swift, swift.SWIFT, swift.SWIFT_PARAMS, FEEDBACK_RTT | FEEDBACK_WAIT, True),
+    Algorithm("rtt", rtt, rtt.RTT, rtt.RTT_PARAMS, FEEDBACK_RTT),
+    Algorithm("dctcp", dctcp, dctcp.TCP, dctcp.DCTCP_PARAMS, FEEDBACK_ACK, True),
+    Algorithm("reno", reno, reno.TCP, reno.RENO_PARAMS, FEEDBACK_ACK, True),
+    Algorithm("user", user, user.USER, user.USER_PARAMS, FEEDBACK_RTT),
 )
 
 CODES = {algorithm.name: code for code, algorithm in enumerate(ALGORITHMS, start=1)}

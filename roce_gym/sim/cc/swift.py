@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roce_gym.sim.cc.common import highest, no_timers, window_bytes
+from roce_gym.sim.cc.common import highest, no_timers, window_for
 from roce_gym.sim.cc.records import of_qp, params_of_qp, qp_record
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.types import NACK
@@ -151,7 +151,7 @@ def _hold(s, qp, state, params):
     """Sets window and rate: below one packet, packets are rtt / cwnd apart (section 3.2)."""
     cwnd = min(state["fabric_cwnd"], state["endpoint_cwnd"])
     mtu = s.params[0]["mtu"]
-    s.window[qp] = window_bytes(cwnd, mtu)
+    s.window[qp] = window_for(cwnd * mtu, mtu)
     rate_bps = highest(params, s.qp[qp]["line_bps"])
     if cwnd < 1.0 and state["rtt_ps"] > 0:
         size = mtu + s.params[0]["header"] + s.params[0]["gap"]
