@@ -20,7 +20,8 @@ above `max_rate_mbps` or the line are those.
     state     6 float64 of the queue pair, 0 at first; keep there what you like
     params    8 float64, the tenant's `params`, which settings can change during a run
 
-The function is compiled once in each process; the simulator itself is not compiled anew.
+The function is compiled once in each process, with x / 0 = inf or NaN as in the simulator; the
+simulator itself is not compiled anew. Functions that it calls keep their own options.
 
 Source: the events, the per-flow context of some words and the rate as a share of line rate are
 those of NVIDIA's DOCA PCC for BlueField-3 and ConnectX-8 NICs.
@@ -124,7 +125,7 @@ def _address(function: Any, field: str) -> int:
 
 
 def _compile(function: Any, field: str) -> Any:
-    inner = function if hasattr(function, "py_func") else njit(function)
+    inner = njit(error_model="numpy")(getattr(function, "py_func", function))
 
     def sender(event: Any, state: Any, params: Any) -> Any:
         words = carray(state, (user.USER_STATE_WORDS,))

@@ -210,7 +210,7 @@ class Reno(Sender):
     def grow(self, ack: Ack, count: int) -> None:
         mtu = self.nic.mtu_bytes
         was_outstanding = ack.sent - (ack.acked - count)
-        if was_outstanding + mtu <= self.cwnd:
+        if 2 * was_outstanding < self.cwnd:
             return
         if self.cwnd < self.ssthresh:
             self.cwnd += min(count, 2 * mtu)

@@ -82,11 +82,11 @@ def is_loss(s, qp, p):
 
 @helper
 def grow(s, qp, state, params, count):
-    """After an ACK of `count` bytes, if the window was what held the QP back."""
+    """After an ACK of `count` bytes, if at least half of the window was in use (RFC 7661, 4.2)."""
     mtu = s.params[0]["mtu"]
     sender = s.sender[qp]
     cwnd = state["cwnd"]
-    if sender["snd_nxt"] - (sender["snd_una"] - count) + mtu <= cwnd:
+    if 2 * (sender["snd_nxt"] - (sender["snd_una"] - count)) < cwnd:
         return
     if cwnd < state["ssthresh"]:
         state["cwnd"] = cwnd + min(count, _MOST_PACKETS * mtu)
