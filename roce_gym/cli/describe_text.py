@@ -9,7 +9,7 @@ from roce_gym.cli.case import Case
 from roce_gym.cli.catalogue import describe_asic
 from roce_gym.cli.describe_network import plural
 from roce_gym.cli.text import facts, number, percent, short, table
-from roce_gym.config import DcqcnConfig, FlowList, Incast, NicConfig
+from roce_gym.config import DcqcnConfig, FlowList, Incast, NicConfig, sender_settings
 
 _SCALES = {True: "log", False: "linear"}
 _SENDER_FIELDS = tuple(name for name in DcqcnConfig.model_fields if name != "enabled")
@@ -189,12 +189,17 @@ def _span(job: Any) -> str:
 
 
 def _sender_table(case: Case) -> str:
-    names = [tenant.name for tenant in case.base.tenants]
+    names = [tenant.name for tenant in case.base.tenants if tenant.cc == "dcqcn"]
     chosen = [case.settings.tenants[name] for name in names]
+    others = [
+        f"  {tenant.name}: {tenant.cc}, {sender_settings(tenant, case.settings)}"
+        for tenant in case.base.tenants
+        if tenant.cc != "dcqcn"
+    ]
     rows = [["enabled", *("yes" if c.enabled else "no" for c in chosen)]]
     for field in _SENDER_FIELDS if any(c.enabled for c in chosen) else ():
         rows.append([field, *(_setting(getattr(c, field)) if c.enabled else "-" for c in chosen)])
-    return table(["", *names], rows)
+    return "\n".join([*([table(["", *names], rows)] if names else []), *others])
 
 
 def _setting(value: Any) -> str:

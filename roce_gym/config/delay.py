@@ -75,6 +75,6 @@ class RttConfig(Model):
     gain: Annotated[float, Field(gt=0, le=1)] = Field(
         0.8, description="share of the relative excess by which the rate is cut"
     )
-    rate_ai_mbps: Positive = Field(100.0, description="additive increase, each round trip")
+    rate_ai_mbps: Positive = Field(500.0, description="additive increase, each round trip")
     min_rate_mbps: Positive = Field(10.0, description="lowest rate")
     max_rate_mbps: NonNegative = Field(0.0, description="0 = line rate")
