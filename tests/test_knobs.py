@@ -206,4 +206,4 @@ def test_tenants_with_another_sender_have_no_knobs():
     chosen = knobs.decode(np.ones(len(knobs.names)))
     assert set(chosen.tenants) == {"training", "checkpoint"}
     fabric.apply(chosen)
-    assert np.allclose(knobs.encode(chosen), 1.0)
+    assert np.allclose(knobs.encode(chosen), 1.0, atol=0.01)
