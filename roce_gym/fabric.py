@@ -41,7 +41,7 @@ def _call(kernel: Any, *args: Any) -> Any:
     return result
 
 
-_GROWING = ("packet", "packet_order", "sent", "seen", "waited", "message")
+_GROWING = ("packet", "packet_order", "sent", "seen", "waited", "credit", "message")
 """Arrays that are enlarged during a run."""
 
 
@@ -191,7 +191,7 @@ class Fabric:
             self._enlarge("packet", "free_packet", "packets_left")
             beside = {
                 name: _doubled(getattr(self._state, name))
-                for name in ("packet_order", "sent", "seen", "waited")
+                for name in ("packet_order", "sent", "seen", "waited", "credit")
             }
             self._hold(self._state._replace(**beside))
         elif status == t.MESSAGES_LOW:

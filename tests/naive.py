@@ -63,6 +63,9 @@ class Packet:
     sent: int = 0  # DATA: when; ACK, NACK: of the data packet it answers
     queued: int = 0  # ACK, NACK: when it joined the receiver's queue
     waited: int = 0  # ACK, NACK: in that queue
+    demand: int | None = None  # DATA: end of what its QP has to send, if receivers grant credits
+    limit: int = 0  # DATA: end of what it may send already
+    granted: int = 0  # ACK, NACK: end of what the QP may send
     ce: bool = False
     cnp_flag: bool = False
     paused_class: int = -1  # PAUSE and RESUME
@@ -126,6 +129,10 @@ class Host:
     last_qp: list[int]  # last served, by class
     paced: set[int] = field(default_factory=set)
     wake_at: int | None = None
+    credit_queue: deque[Qp] = field(default_factory=deque)  # at the receiver: QPs that want credit
+    coming: int = 0  # bytes granted and not arrived
+    next_credit: int = 0
+    credit_armed: bool = False
 
 
 @dataclass(eq=False)
@@ -143,6 +150,7 @@ class Dcqcn:
 
     ORDER = ("alpha", "increase", "cut")  # among timers of one time
     asks = False
+    is_granted = False
     window = None
 
     def __init__(self, config: DcqcnConfig, line_rate: int) -> None:
@@ -276,6 +284,7 @@ class Qp:
         self.ce_seen = False
         self.last_nack: tuple[int, int] | None = None  # value, time
         self.last_cnp: int | None = None
+        self.demand = self.granted = self.coming = 0  # credits
 
     @property
     def rate_bps(self) -> int:
@@ -292,7 +301,7 @@ class Qp:
     @property
     def sendable(self) -> bool:
         window = self.window
-        if self.cc.asks:  # its algorithm sets one, while it is on
+        if self.cc.window is not None:  # its algorithm sets one, while it is on
             window = self.cc.window if self.cc.config.enabled else 0
         open_window = window == 0 or self.snd_nxt - self.snd_una < window
         return not self.failed and self.posted > self.snd_nxt and open_window
@@ -659,8 +668,10 @@ class NaiveSimulator:
         elif ident < num_qps + num_members:
             job, rank = self.members[ident - num_qps]
             job.on_member_timer(rank, t)
-        else:
+        elif ident < num_qps + num_members + len(self.jobs):
             self.jobs[ident - num_qps - num_members].on_timer(t)
+        else:
+            self._on_credit_timer(ident - num_qps - num_members - len(self.jobs), t)
 
     def _on_arrival(self, ident: int, t: int) -> None:
         link = self.links[ident]
@@ -947,6 +958,8 @@ class NaiveSimulator:
             last=qp.snd_nxt + payload == message.end,
             asks=qp.cc.asks,
             sent=t,
+            demand=qp.posted if qp.cc.is_granted and controlled else None,
+            limit=qp.snd_una + (qp.cc.window or 0),
         )
         self._transmit(link, packet, t)
         qp.next_send, qp.owed = link.free, 0
@@ -1036,7 +1049,50 @@ class NaiveSimulator:
             if packet.last:
                 job, lane, position = self.qp_job[qp.id]
                 job.on_delivered(lane, position, t)
+        if packet.demand is not None:
+            self._take_demand(qp, packet, t)
         return answered
+
+    # ----------------------------------------------------------------------- credits (11)
+
+    def _take_demand(self, qp: Qp, packet: Packet, t: int) -> None:
+        qp.demand = max(qp.demand, packet.demand)
+        allowed = min(packet.limit, packet.demand)
+        qp.granted = max(qp.granted, packet.seq + packet.payload, allowed)
+        self._want_credit(qp, t)
+
+    def _want_credit(self, qp: Qp, t: int) -> None:
+        host = self.hosts[qp.plan.dst]
+        coming = max(0, qp.granted - qp.expected)
+        host.coming += coming - qp.coming
+        qp.coming = coming
+        if qp.demand > qp.granted and qp not in host.credit_queue:
+            host.credit_queue.append(qp)
+        self._arm_credit(qp.plan.dst, t)
+
+    def _arm_credit(self, ident: int, t: int) -> None:
+        host = self.hosts[ident]
+        if host.credit_armed or not host.credit_queue:
+            return
+        if host.coming < host.credit_queue[0].cc.config.host_window_bytes:
+            host.credit_armed = True
+            timer = len(self.qps) + len(self.members) + len(self.jobs) + ident
+            self._schedule(max(t, host.next_credit), TIMER, timer)
+
+    def _on_credit_timer(self, ident: int, t: int) -> None:
+        host, nic = self.hosts[ident], self.nic
+        host.credit_armed = False
+        qp = host.credit_queue.popleft()
+        size = min(qp.cc.config.credit_bytes, qp.demand - qp.granted)
+        if size > 0:
+            qp.granted += size
+            self._send_control("ACK", qp, Packet("DATA", 0, 0), t)
+            packets = -(-size // nic.mtu_bytes)
+            wire = size + packets * (nic.header_bytes + nic.interframe_gap_bytes)
+            rate = host.link.rate * qp.cc.config.pace
+            host.next_credit = t + int(wire * (8.0 * PS_PER_S) / rate)
+        self._want_credit(qp, t)
+        self._serve_later(ident)
 
     def _send_control(self, kind: str, qp: Qp, data: Packet, t: int) -> None:
         """Queues an ACK, NACK or CNP at the receiver."""
@@ -1048,6 +1104,7 @@ class NaiveSimulator:
         if kind != "CNP":
             packet.cnp_flag = qp.ce_seen and (nic.cnp_mode == "ack_echo" or data.asks)
             packet.sent, packet.queued = data.sent, t
+            packet.granted = qp.granted
             qp.ce_seen = False
             qp.unacked_packets = 0
         self.hosts[qp.plan.dst].link.queues[cls].append(packet)
@@ -1080,13 +1137,15 @@ class NaiveSimulator:
                     switches=packet.hop,
                     acked=qp.snd_una,
                     sent=qp.snd_nxt,
+                    posted=qp.posted,
                     is_nack=packet.kind == "NACK",
                     is_loss=is_loss,
                     echo=packet.cnp_flag,
+                    granted=packet.granted,
                 ),
                 t,
             )
-        self._refresh(qp, t, has_sent=qp.cc.rate != rate or qp.cc.asks)
+        self._refresh(qp, t, has_sent=qp.cc.rate != rate or qp.cc.window is not None)
 
     def _sender(self, tenant: int) -> SenderConfig:
         return sender_settings(self.scenario.tenants[tenant], self.settings)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roce_gym.config import (
+    CreditConfig,
     DctcpConfig,
     NicConfig,
     RenoConfig,
@@ -30,15 +31,18 @@ class Ack:
     switches: int  # it passed
     acked: int  # all bytes before are acknowledged
     sent: int  # all bytes before are sent
+    posted: int  # all bytes before were posted
     is_nack: bool
     is_loss: bool  # a NACK that made the QP go back
     echo: bool  # of a CE mark
+    granted: int  # by the receiver: all bytes before may be sent
 
 
 class Sender:
     """What is common to all: no timers, no interest in CNPs."""
 
     asks = False
+    is_granted = False  # its receiver grants credits
     window: int | None = None
 
     def __init__(self, config: Any, line_rate: int, nic: NicConfig) -> None:
@@ -263,6 +267,22 @@ class Dctcp(Reno):
         self.settle()
 
 
+class Credit(Sender):
+    """Section 11; what the receiver does is in `naive.py`."""
+
+    is_granted = True
+
+    def begin(self) -> None:
+        self.limit = self.window = self.config.initial_window_bytes
+
+    def on_ack(self, ack: Ack, t: int) -> None:
+        self.limit = max(self.limit, ack.granted)
+        if ack.acked == ack.posted:
+            self.limit = max(self.limit, ack.posted + self.config.initial_window_bytes)
+        self.window = max(1, self.limit - ack.acked)
+        self.rate = self.max_rate
+
+
 class User(Sender):
     """Section 11. The function is called uncompiled, with a dict and lists."""
 
@@ -307,6 +327,7 @@ class User(Sender):
 
 
 SENDERS: dict[type, type[Sender]] = {
+    CreditConfig: Credit,
     UserConfig: User,
     SwiftConfig: Swift,
     RttConfig: Rtt,

@@ -19,7 +19,14 @@ from roce_gym.assembly.endpoints import (
 from roce_gym.assembly.events import is_far, make_core, num_members, num_slots, wheel_size
 from roce_gym.assembly.jobs import make_jobs
 from roce_gym.assembly.pools import make_pools, most_posts
-from roce_gym.assembly.senders import add_windows, make_feedback, make_records, sender_params
+from roce_gym.assembly.senders import (
+    add_windows,
+    make_credits,
+    make_feedback,
+    make_records,
+    num_credit_timers,
+    sender_params,
+)
 from roce_gym.config import Scenario, class_order
 from roce_gym.sim import types as t
 from roce_gym.sim.sorting import SORT_MARGIN
@@ -39,7 +46,7 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
     order = class_order(scenario)
     internal = {scenario.classes[c].name: i + 1 for i, c in enumerate(order)}
     num_classes = len(order) + 1
-    slots = num_slots(network, plan)
+    slots = num_slots(network, plan) + num_credit_timers(scenario, network)
     buckets, shift = wheel_size(scenario.nic, network)
     path, max_hops = make_paths(plan)
     jobs = make_jobs(plan)
@@ -83,6 +90,7 @@ def build_state(scenario: Scenario, network: Network, plan: Plan, seed: int) -> 
         window=add_windows(scenario, network, plan, qp, sender),
         **make_feedback(scenario, len(packet), max_hops),
         link_bps=network.link_rate_bps.astype(np.int64),
+        **make_credits(scenario, len(packet), len(plan.qps), network.num_hosts),
         job=jobs["job"],
         job_qp=jobs["job_qp"],
         member=jobs["member"],

@@ -64,6 +64,29 @@ def make_feedback(scenario: Scenario, num_packets: int, max_hops: int) -> dict[s
     }
 
 
+def num_credit_timers(scenario: Scenario, network: Network) -> int:
+    """One of each host, if any tenant has credits."""
+    return network.num_hosts if _has_credits(scenario) else 0
+
+
+def _has_credits(scenario: Scenario) -> bool:
+    return bool(sender_params(scenario)["feedback"] & t.FEEDBACK_CREDIT)
+
+
+def make_credits(
+    scenario: Scenario, num_packets: int, num_qps: int, num_hosts: int
+) -> dict[str, NDArray[Any]]:
+    """What packets say about credits, and the receivers' accounts; empty without such a tenant."""
+    on = _has_credits(scenario)
+    host = np.zeros(num_hosts if on else 0, t.CREDIT_HOST)
+    host["head"] = t.NONE
+    return {
+        "credit": np.zeros(2 * num_packets if on else 0, np.int64),
+        "credit_qp": np.zeros(num_qps if on else 0, t.CREDIT_QP),
+        "credit_host": host,
+    }
+
+
 def base_rtts_ps(scenario: Scenario, network: Network, plan: Plan) -> NDArray[np.int64]:
     """Shape (num_qps,), int64: propagation both ways, and one payload's serialisation on each link.
 
@@ -111,5 +134,5 @@ def add_windows(
             sender["window_kind"][own] = kind
     for i, algorithm in enumerate(algorithms_of(scenario)):
         if algorithm.owns_window:
-            sender["window_kind"][qp["tenant"] == i] = t.OWN_WINDOW
+            sender["window_kind"][qp["tenant"] == i] = algorithm.window_kind
     return windows if sender["window_kind"].any() else windows[:0]

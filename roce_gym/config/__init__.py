@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from roce_gym.config.cables import NS_PER_M
 from roce_gym.config.clos import Clos3, FatTree, LeafSpine, RailOptimised
+from roce_gym.config.credit import CreditConfig
 from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
 from roce_gym.config.fields import MAX_PRIORITIES, MAX_RATE_GBPS, MAX_VALUE, MIN_RATE_GBPS
@@ -54,6 +55,7 @@ __all__ = [
     "ClassSettings",
     "Clos3",
     "ControlConfig",
+    "CreditConfig",
     "DcqcnConfig",
     "DctcpConfig",
     "Dumbbell",

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from roce_gym.config.credit import CreditConfig
 from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.fields import Fraction, Model, NonNegative, Positive
 from roce_gym.config.tcp import DctcpConfig, RenoConfig
@@ -60,9 +61,11 @@ class DcqcnConfig(Model):
     )
 
 
-AlgorithmName = Literal["dcqcn", "swift", "rtt", "dctcp", "reno", "user"]
+AlgorithmName = Literal["dcqcn", "swift", "rtt", "dctcp", "reno", "user", "credit"]
 
-SenderConfig = DcqcnConfig | SwiftConfig | RttConfig | RenoConfig | DctcpConfig | UserConfig
+SenderConfig = (
+    DcqcnConfig | SwiftConfig | RttConfig | RenoConfig | DctcpConfig | UserConfig | CreditConfig
+)
 
 SENDER_CONFIGS: dict[AlgorithmName, type[SenderConfig]] = {
     "dcqcn": DcqcnConfig,
@@ -71,9 +74,10 @@ SENDER_CONFIGS: dict[AlgorithmName, type[SenderConfig]] = {
     "dctcp": DctcpConfig,
     "reno": RenoConfig,
     "user": UserConfig,
+    "credit": CreditConfig,
 }
 
-OWN_WINDOWS: tuple[AlgorithmName, ...] = ("swift", "dctcp", "reno")
+OWN_WINDOWS: tuple[AlgorithmName, ...] = ("swift", "dctcp", "reno", "credit")
 """Algorithms that set a window themselves."""
 
 

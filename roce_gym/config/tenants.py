@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from roce_gym.config.credit import CreditConfig
 from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.fields import Count, HostId, Model, NonNegative, Positive, Volume
 from roce_gym.config.senders import (
@@ -115,6 +116,7 @@ class Tenant(Model):
     dctcp: DctcpConfig | None = None
     reno: RenoConfig | None = None
     user: UserConfig | None = None
+    credit: CreditConfig | None = None
     window: WindowConfig | None = Field(None, description="None: nic.window_bytes")
     jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
 

@@ -8,6 +8,7 @@ from numpy import int64
 
 from roce_gym.sim.cc.events import catch_up
 from roce_gym.sim.collective import on_job_timer, on_member_timer, start_jobs
+from roce_gym.sim.credit import on_credit_timer
 from roce_gym.sim.handle import state_of
 from roce_gym.sim.jit import entry, helper, rare, source_hash
 from roce_gym.sim.lookahead import fetch_next_packet, look_ahead, look_into_bucket
@@ -99,14 +100,16 @@ def _serve(s, link, now):
 
 @helper
 def _on_timer(s, timer, now):
-    """A retransmission, compute or job timer has fired."""
+    """A retransmission, compute, job or credit timer has fired."""
     params = s.params[0]
     if timer < params["num_qps"]:
         on_retransmission_timer(s, timer, now)
     elif timer < params["num_qps"] + params["num_members"]:
         on_member_timer(s, timer - params["num_qps"], now)
-    else:
+    elif timer < params["num_qps"] + params["num_members"] + s.job.size:
         on_job_timer(s, timer - params["num_qps"] - params["num_members"], now)
+    else:
+        on_credit_timer(s, timer - params["num_qps"] - params["num_members"] - s.job.size, now)
 
 
 @helper

@@ -11,7 +11,11 @@ from numpy import int64
 from roce_gym.sim.jit import rare
 from roce_gym.sim.types import (
     ASKS,
+    CC_NONE,
     CNP,
+    CREDIT_WINDOW,
+    DEMANDS,
+    FEEDBACK_CREDIT,
     FEEDBACK_INT,
     FEEDBACK_RTT,
     FEEDBACK_WAIT,
@@ -23,8 +27,14 @@ from roce_gym.sim.types import (
 @rare
 def begin_feedback(s, p, now):
     """A data packet is about to be sent."""
-    if s.sender[s.packet[p]["qp"]]["window_kind"] == OWN_WINDOW:
+    qp = int64(s.packet[p]["qp"])
+    window_kind = s.sender[qp]["window_kind"]
+    if window_kind == OWN_WINDOW:
         s.packet[p]["flags"] |= ASKS
+    elif window_kind == CREDIT_WINDOW and s.sender[qp]["cc"] != CC_NONE:
+        s.packet[p]["flags"] |= DEMANDS
+        s.credit[2 * p] = s.qp[qp]["posted"]
+        s.credit[2 * p + 1] = s.sender[qp]["snd_una"] + s.window[qp]
     if s.params[0]["feedback"] & FEEDBACK_RTT != 0:
         s.sent[p] = now
 
@@ -53,6 +63,8 @@ def return_feedback(s, data, ack, now):
     params = s.params[0]
     if params["feedback"] & FEEDBACK_WAIT != 0:
         s.waited[ack] = -now
+    if params["feedback"] & FEEDBACK_CREDIT != 0:
+        s.credit[2 * ack] = s.credit_qp[s.packet[ack]["qp"]]["granted"]
     if data == ack:
         return
     if params["feedback"] & FEEDBACK_RTT != 0:

@@ -6,6 +6,7 @@ from numpy import int64
 
 from roce_gym.sim.cc import events
 from roce_gym.sim.collective import delivered
+from roce_gym.sim.credit import take_demand
 from roce_gym.sim.feedback import return_feedback
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.nic import arm_retransmission, fail, queue_control
@@ -18,6 +19,7 @@ from roce_gym.sim.types import (
     CE,
     CNP,
     DATA,
+    DEMANDS,
     ECHO,
     FAILED,
     FLOWS,
@@ -56,6 +58,8 @@ def _on_data(s, out, p, qp, seq, payload, flags, now):
     params = s.params[0]
     receiver = s.receiver[qp]
     answered = False
+    demand = s.credit[2 * p] if flags & DEMANDS != 0 else ZERO
+    limit = s.credit[2 * p + 1] if flags & DEMANDS != 0 else ZERO
     ce = flags & CE
     if ce != 0 and params["cnp_packets"] == 1 and flags & ASKS == 0:
         answered = _send_cnp(s, out, qp, now)
@@ -79,6 +83,8 @@ def _on_data(s, out, p, qp, seq, payload, flags, now):
         receiver["nack_ps"] = now
         _send_ack(s, out, p, qp, NACK, ce, now)
         answered = True
+    if flags & DEMANDS != 0:
+        take_demand(s, int64(s.link[out]["src"]), qp, seq + payload, demand, limit, now)
     return out if answered else NONE
 
 
@@ -150,7 +156,7 @@ def _feed_back(s, p, qp, now):
     sender = s.sender[qp]
     rate_bps = sender["rate_bps"]
     events.on_ack(s, qp, p, now)
-    if sender["rate_bps"] != rate_bps or sender["window_kind"] == OWN_WINDOW:
+    if sender["rate_bps"] != rate_bps or sender["window_kind"] >= OWN_WINDOW:
         rate_changed(s, qp, now)
 
 

@@ -33,7 +33,8 @@ DATA, ACK, NACK, CNP, PAUSE, RESUME = _numbers(*range(6))
 CE, LAST, ECHO = _numbers(1, 2, 4)
 
 # Another one: the data packet asks for an ACK of its own, which echoes its CE bit.
-(ASKS,) = _numbers(16)
+# The data packet tells the receiver how many bytes the QP has to send.
+ASKS, DEMANDS = _numbers(16, 32)
 
 # QP states of the NIC's scheduler.
 IDLE, READY, PACED, FAILED = _numbers(*range(4))
@@ -41,12 +42,13 @@ IDLE, READY, PACED, FAILED = _numbers(*range(4))
 # No congestion control; algorithms are numbered from 1 on, see cc/registry.py.
 (CC_NONE,) = _numbers(0)
 
-# Window of a QP: none; of constant size; in proportion to its rate; set by its algorithm.
-NO_WINDOW, FIXED_WINDOW, RATE_WINDOW, OWN_WINDOW = _numbers(*range(4))
+# Window of a QP: none; of constant size; in proportion to its rate; set by its algorithm; by its
+# receiver's credits.
+NO_WINDOW, FIXED_WINDOW, RATE_WINDOW, OWN_WINDOW, CREDIT_WINDOW = _numbers(*range(5))
 
 # What ACKs bring back to senders, bits: the packet's time of sending; what switches wrote into it;
-# how long the ACK waited at the receiver's NIC; nothing but that they came.
-FEEDBACK_RTT, FEEDBACK_INT, FEEDBACK_WAIT, FEEDBACK_ACK = _numbers(1, 2, 4, 8)
+# how long the ACK waited at the receiver's NIC; nothing but that they came; credit.
+FEEDBACK_RTT, FEEDBACK_INT, FEEDBACK_WAIT, FEEDBACK_ACK, FEEDBACK_CREDIT = _numbers(1, 2, 4, 8, 16)
 
 # Job kinds (step machines).
 FLOWS, RING, ALL_TO_ALL, INCAST = _numbers(*range(4))
@@ -217,6 +219,29 @@ USER_EVENT = np.dtype(
         ("line_bps", np.int64),
         ("rate", np.float64),  # share of line_bps
         ("timer_ps", np.int64),  # out: TIMER after this time; 0: as it is; negative: none
+    ],
+    align=True,
+)
+
+# Credits, at the receiver: of a QP; of a host.
+CREDIT_QP = np.dtype(
+    [
+        ("demand", np.int64),  # end of the bytes that the sender has posted, as it said last
+        ("granted", np.int64),  # end of the bytes that it may send
+        ("counted", np.int64),  # granted and not yet arrived, as counted in CREDIT_HOST.coming
+        ("next", np.int32),  # QP behind this one in the FIFO
+        ("listed", np.int32),
+    ],
+    align=True,
+)
+
+CREDIT_HOST = np.dtype(
+    [
+        ("head", np.int32),  # QPs that wait for credit, FIFO
+        ("tail", np.int32),
+        ("coming", np.int64),  # bytes granted and not yet arrived
+        ("next_ps", np.int64),  # first time at which another credit may go
+        ("armed", np.int64),  # the host's timer
     ],
     align=True,
 )
@@ -436,6 +461,9 @@ class State(NamedTuple):
     seen: Annotated[Array, INT_HOP]  # (num_packets * max_hops,), by hop; empty: not fed back
     waited: Int64  # (num_packets,), ACKs: time at the receiver's NIC, ps; empty: not fed back
     link_bps: Int64  # (num_links,)
+    credit: Int64  # (2 * num_packets,), data: demand, limit; ACKs: granted; empty: no credits
+    credit_qp: Annotated[Array, CREDIT_QP]  # (num_qps,), or empty
+    credit_host: Annotated[Array, CREDIT_HOST]  # (num_hosts,), or empty
     user_code: Int64  # (num_tenants,), address of the compiled function; 0: none
     user_event: Annotated[Array, USER_EVENT]  # (1,)
     # jobs

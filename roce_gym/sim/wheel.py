@@ -8,7 +8,8 @@ insertion:
     [0, L)          ARRIVAL(link)
     [L, 2L)         TX_DONE(link)
     [2L, 2L + H)    WAKE(host)
-    from 2L + H     TIMER: a slot for each QP, member and job
+    from 2L + H     TIMER: a slot for each QP, member and job,
+                    and host if there are credits
 
 For comparison with simulators that run events of one time in the order in which they were
 scheduled, ties can go by `State.event_order` instead (`SimulatorConfig.tie_order`).

@@ -105,10 +105,12 @@ class SideBySide:
         if self.is_dcqcn:
             for name in ("target_bps", "alpha"):
                 pairs[name] = (dcqcn[name], [getattr(q, name) for q in naive.qps])
-        sets_window = state.sender["window_kind"] == OWN_WINDOW
+        sets_window = state.sender["window_kind"] >= OWN_WINDOW
         sets_window &= state.sender["cc"] != CC_NONE
         if sets_window.any():
-            theirs = [q.cc.window for q in naive.qps if q.cc.asks and q.cc.config.enabled]
+            theirs = [
+                q.cc.window for q in naive.qps if q.cc.window is not None and q.cc.config.enabled
+            ]
             pairs["window"] = (state.window[sets_window], theirs)
         if self.counts_events:
             pairs["events"] = (self.events, len(naive.events))

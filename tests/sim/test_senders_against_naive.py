@@ -95,7 +95,25 @@ def user(r: random.Random) -> dict:
     }
 
 
-SENDERS = {"swift": swift, "rtt": rtt, "dctcp": dctcp, "reno": reno, "user": user}
+def credit(r: random.Random) -> dict:
+    return {
+        "enabled": r.random() < 0.9,
+        "initial_window_bytes": r.choice([1, 5_000, 100_000]),
+        "credit_bytes": r.choice([500, 4_096, 10_000]),
+        "host_window_bytes": r.choice([1_000, 20_000, 150_000]),
+        "pace": r.choice([0.3, 0.99, 1]),
+        "max_rate_mbps": r.choice([0, 0, 7_000]),
+    }
+
+
+SENDERS = {
+    "swift": swift,
+    "rtt": rtt,
+    "dctcp": dctcp,
+    "reno": reno,
+    "user": user,
+    "credit": credit,
+}
 
 
 @pytest.fixture(autouse=True)

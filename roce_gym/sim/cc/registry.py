@@ -25,7 +25,7 @@ that a QP that waits at a low rate is looked at then.
 
 An algorithm that `owns_window` also sets `s.window[qp]`, bytes; its module has
 `first_window(params, mtu)`, called from Python. Each data packet of its QPs asks for an ACK, which
-echoes the CE bit.
+echoes the CE bit, unless the receiver sets the window (`CREDIT_WINDOW`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from roce_gym.sim.cc import dcqcn, dctcp, reno, rtt, swift, user
-from roce_gym.sim.types import FEEDBACK_ACK, FEEDBACK_RTT, FEEDBACK_WAIT, ZERO
+from roce_gym.sim.cc import credit, dcqcn, dctcp, reno, rtt, swift, user
+from roce_gym.sim.types import (
+    CREDIT_WINDOW,
+    FEEDBACK_ACK,
+    FEEDBACK_CREDIT,
+    FEEDBACK_RTT,
+    FEEDBACK_WAIT,
+    OWN_WINDOW,
+    ZERO,
+)
 
 
 class Algorithm(NamedTuple):
@@ -48,6 +56,7 @@ class Algorithm(NamedTuple):
         record, params: its records.
         feedback: what its ACKs have to bring back, `types.FEEDBACK_…` bits; an `on_ack` needs some.
         owns_window: it sets a window, too.
+        window_kind: of that window.
     """
 
     name: str
@@ -56,6 +65,7 @@ class Algorithm(NamedTuple):
     params: np.dtype[Any]
     feedback: np.int64 = ZERO
     owns_window: bool = False
+    window_kind: np.int64 = OWN_WINDOW
 
 
 ALGORITHMS = (
@@ -65,6 +75,9 @@ ALGORITHMS = (
     Algorithm("dctcp", dctcp, dctcp.TCP, dctcp.DCTCP_PARAMS, FEEDBACK_ACK, True),
     Algorithm("reno", reno, reno.TCP, reno.RENO_PARAMS, FEEDBACK_ACK, True),
     Algorithm("user", user, user.USER, user.USER_PARAMS, FEEDBACK_RTT),
+    Algorithm(
+        "credit", credit, credit.CREDIT, credit.CREDIT_PARAMS, FEEDBACK_CREDIT, True, CREDIT_WINDOW
+    ),
 )
 
 CODES = {algorithm.name: code for code, algorithm in enumerate(ALGORITHMS, start=1)}
