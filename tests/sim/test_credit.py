@@ -31,7 +31,7 @@ def test_pace_sets_the_distance_of_credits():
 @pytest.mark.nojit
 def test_a_host_grants_to_its_senders_in_turn():
     # Both send a packet; host 0's is there first, gets a credit and is again in the queue when that
-    # of host 1 comes, S later. So credits go to 0, 0, 1, 0, 1, 1, and what they allow comes S apart.
+    # of host 1 comes, S later. So credits go to 0, 0, 1, 0, 1, 1; what they allow comes S apart.
     both = flows(flow(0, 2, 4 * PAYLOAD), flow(1, 2, 4 * PAYLOAD))
     fabric = fabric_with(both, hosts=(0, 1, 2), initial_window_bytes=PAYLOAD, pace=1)
     got = sorted(ends(fabric.advance(us=50)))
