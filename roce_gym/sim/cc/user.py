@@ -70,7 +70,7 @@ def _call_compiled(_typing: Any, code: Any, event: Any, state: Any, params: Any)
         for record, offset in zip(args[1:], (0, _offset(USER), _offset(USER_PARAMS)), strict=True):
             start = builder.bitcast(record, bytes_at)
             pointers.append(builder.gep(start, [ir.Constant(ir.IntType(64), offset)]))
-        return builder.call(function, pointers)
+        return builder.call(function, pointers, attrs=("nounwind",))
 
     return types.float64(code, event, state, params), codegen
 
