@@ -17,7 +17,7 @@ class SwiftConfig(Model):
     Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the
     Datacenter", SIGCOMM 2020: algorithm 1, sections 3.2 (window), 3.3 (endpoint), 3.5 (scaling).
     The paper leaves targets and gains to the operator. Defaults of `ai`, `beta`, `max_mdf`,
-    `fs_min_cwnd` and `fs_max_cwnd` are those of public simulators; those without a source are
+    `fs_min_cwnd`, `fs_max_cwnd` and `retransmit_reset` are those of public simulators; those without a source are
     chosen for a fabric with some 10 us of base round-trip time. Rules: `roce_gym/sim/cc/swift.py`.
     """
 
@@ -40,7 +40,7 @@ class SwiftConfig(Model):
         0.5, description="most that one cut takes; what a loss takes"
     )
     retransmit_reset: Annotated[int, Field(ge=1, le=100)] = Field(
-        5, description="timeouts in a row after which the window is min_cwnd"
+        4, description="timeouts in a row after which the window is min_cwnd"
     )
     initial_cwnd: Packets = Field(10.0, description="as TCP's [RFC 6928]")
     min_cwnd: Packets = Field(0.001, description="below 1, the QP sends 1/cwnd round trips apart")
