@@ -15,10 +15,10 @@ class SwiftConfig(Model):
     """Swift: a window, in packets, that follows delays of the fabric and of the receiving host.
 
     Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the
-    Datacenter", SIGCOMM 2020: algorithm 1, sections 3.2 (window), 3.3 (endpoint), 3.5 (scaling).
-    The paper leaves targets and gains to the operator. Defaults of `ai`, `beta`, `max_mdf`,
-    `fs_min_cwnd`, `fs_max_cwnd` and `retransmit_reset` are those of public simulators; those without a source are
-    chosen for a fabric with some 10 us of base round-trip time. Rules: `roce_gym/sim/cc/swift.py`.
+    Datacenter", SIGCOMM 2020, section 3 and algorithm 1. The paper leaves targets and gains to the
+    operator. Defaults of `ai`, `beta`, `max_mdf`, `fs_min_cwnd`, `fs_max_cwnd` and
+    `retransmit_reset` are those of public simulators; those without a source are chosen for a
+    fabric with some 10 us of base round-trip time. Rules: `roce_gym/sim/cc/swift.py`.
     """
 
     enabled: bool = True

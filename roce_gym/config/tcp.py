@@ -50,6 +50,6 @@ class DctcpConfig(RenoConfig):
     """
 
     g: Annotated[float, Field(gt=0, le=1)] = Field(
-        1 / 16, description="gain of the average [RFC 8257, 4.2: 1/16]"
+        1 / 16, description="gain of the average [RFC 8257: 1/16]"
     )
-    initial_alpha: Fraction = Field(1.0, description="[RFC 8257, 3.3: 1]")
+    initial_alpha: Fraction = Field(1.0, description="[RFC 8257: 1]")

@@ -118,7 +118,7 @@ def test_the_queue_stays_at_the_target():
 
 
 def test_flow_scaling_lets_many_senders_share_fairly():
-    # Section 3.5 of the paper. 100 senders have less than a packet each.
+    # What the paper scales targets for. 100 senders have less than a packet each.
     def run(fs_range_us):
         params = {"base_target_us": 8, "fs_range_us": fs_range_us}
         return incast("swift", params, senders=100, skip_us=1000, us=2000).delivered_bytes

@@ -135,7 +135,7 @@ def test_each_parameter_bites(cc, common, knob):
 
 
 def test_dctcp_keeps_the_queue_at_the_mark_and_loses_no_throughput():
-    # Section 3.3 of the paper: the queue is about K, and a little more with each sender.
+    # As the paper has it, the queue is about K, and a little more with each sender.
     interval = incast("dctcp", size=10**8, skip_us=500, us=2_000, **MARKED)
     assert delivered(interval) > 0.97 * 12_500 * 2_000 * PAYLOAD / 4_178
     assert 70_000 < mean_queue(interval) < 130_000

@@ -72,7 +72,7 @@ def on_ack(s, qp, p, _now):
 
 @helper
 def _end_window(sender, state, params):
-    """All that was sent when the observed window began is acknowledged (RFC 8257, 3.3)."""
+    """All that was sent when the observed window began is acknowledged (RFC 8257)."""
     if state["observed"] > 0:
         share = state["marked"] / state["observed"]
         state["alpha"] = state["alpha"] * (1.0 - params["g"]) + params["g"] * share

@@ -120,7 +120,7 @@ def on_timeout(s, qp, _value, now):
 
 @helper
 def _fabric_target(params, cwnd, hops):
-    """Target delay in ps, longer for small windows and long paths (section 3.5)."""
+    """Target delay in ps, longer for small windows and long paths."""
     target_ps = float(params["base_target_ps"] + hops * params["hop_target_ps"])
     if params["fs_range_ps"] == 0:
         return target_ps
@@ -148,7 +148,7 @@ def _clamped(params, cwnd):
 
 @helper
 def _hold(s, qp, state, params):
-    """Sets window and rate: below one packet, packets are rtt / cwnd apart (section 3.2)."""
+    """Sets window and rate: below one packet, packets are rtt / cwnd apart."""
     cwnd = min(state["fabric_cwnd"], state["endpoint_cwnd"])
     mtu = s.params[0]["mtu"]
     s.window[qp] = window_for(cwnd * mtu, mtu)

@@ -82,7 +82,7 @@ def is_loss(s, qp, p):
 
 @helper
 def grow(s, qp, state, params, count):
-    """After an ACK of `count` bytes, if at least half of the window was in use (RFC 7661, 4.2)."""
+    """After an ACK of `count` bytes, if at least half of the window was in use (RFC 7661)."""
     mtu = s.params[0]["mtu"]
     sender = s.sender[qp]
     cwnd = state["cwnd"]
