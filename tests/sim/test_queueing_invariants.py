@@ -39,7 +39,7 @@ class Lossless(Queueing):
 @given(numbers)
 def test_lossless_classes_with_headroom_never_drop(number):
     """Whatever the loads, thresholds, pools, weights and rates, also while they change."""
-    for _, interval in step_through(make_case(number, Lossless(number))):
+    for _, interval in step_through(make_case(number, extra=Lossless(number))):
         assert interval.dropped_packets.sum() == 0
 
 
