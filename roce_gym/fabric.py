@@ -26,6 +26,7 @@ from roce_gym.topology import build_network
 from roce_gym.topology.graph import Network
 from roce_gym.tuning import Tuner
 from roce_gym.units import BPS_PER_GBPS, us_to_ps
+from roce_gym.user_sender import bind
 from roce_gym.workload.plan import Plan
 from roce_gym.workload.planner import make_plan
 
@@ -42,7 +43,10 @@ def _call(kernel: Any, *args: Any) -> Any:
     return result
 
 
-_GROWING = ("packet", "packet_order", "sent", "seen", "span", "message", "hop_set", "hop_link")
+_GROWING = (
+    *("packet", "packet_order", "sent", "seen", "span", "waited", "credit"),
+    *("message", "hop_set", "hop_link"),
+)
 """Arrays that change their length during a run."""
 
 
@@ -214,6 +218,7 @@ class Fabric:
         """Takes a copy of a state, with what kernels take: its table, or without JIT itself."""
         self._state = packed(state)
         self._run = engine.run_plain if engine.is_plain(state) else engine.run
+        bind(self.scenario, self._state)
         self._argument: Any = self._state if numba.config.DISABLE_JIT else make_table(self._state)
 
     def _drain_log(self) -> NDArray[Any]:
@@ -228,7 +233,7 @@ class Fabric:
             self._enlarge("packet", "free_packet", "packets_left")
             beside = {
                 name: _doubled(getattr(self._state, name))
-                for name in ("packet_order", "sent", "seen", "span")
+                for name in ("packet_order", "sent", "seen", "span", "waited", "credit")
                 if len(getattr(self._state, name)) > 1
             }
             self._hold(self._state._replace(**beside))

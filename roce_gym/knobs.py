@@ -74,7 +74,8 @@ class KnobSpace:
     Per traffic class, in all switches: `kmin`, `kmax_ratio` (kmax over kmin), `pmax`,
     `buffer_alpha` (dynamic threshold) and, where there are several classes, `buffer_split`: a
     softmax over the classes and the shared pool of the bytes that may be reserved at a port. Per
-    tenant, in its own NICs: `initial_alpha`, `alpha_cap`, `g`, `increase_timer`, `rate_ai`.
+    tenant with DCQCN, in its own NICs: `initial_alpha`, `alpha_cap`, `g`, `increase_timer`,
+    `rate_ai`.
     Then, where the scenario has them, weights of DWRR, pool shares and rates of shapers. Everything
     else stays as in the scenario's own settings, except that ECN and DCQCN are on, and that the
     hyper increase is at least the additive one.
@@ -92,7 +93,7 @@ class KnobSpace:
         scale = rate_gbps / REFERENCE_RATE_GBPS
         self.base: Settings = resolve_settings(scenario, rate_gbps)
         self._classes = [c.name for c in scenario.classes]
-        self._tenants = [t.name for t in scenario.tenants]
+        self._tenants = [t.name for t in scenario.tenants if t.cc == "dcqcn"]
         self._budget = _reserve_budget(scenario, network, scale) if len(self._classes) > 1 else 0.0
         split = [Knob(_SPLIT, -LOGIT_RANGE, LOGIT_RANGE, "logit", False)] if self._budget else []
         of_class = _scaled(_CLASS_KNOBS, scale) + split
@@ -167,7 +168,8 @@ class KnobSpace:
                     name: _class_settings(self.base.classes[name], row, bytes_)
                     for name, row, bytes_ in zip(self._classes, rows, reserved, strict=True)
                 },
-                "tenants": {
+                "tenants": self.base.tenants
+                | {
                     name: _sender_settings(
                         self.base.tenants[name], values[start + i * width : start + (i + 1) * width]
                     )

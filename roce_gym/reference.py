@@ -115,6 +115,10 @@ def get_references(
     scenario: Scenario, seed: int, network: Network | None = None, plan: Plan | None = None
 ) -> References:
     """As :func:`compute_references`, from memory or disk where it was computed before."""
+    if any(t.cc == "user" and t.user and t.user.file is None for t in scenario.tenants):
+        return compute_references(
+            scenario, seed, network, plan
+        )  # nothing tells its functions apart
     key = cache_key(scenario, seed)
     with _lock:
         if key in _memory:
@@ -142,6 +146,7 @@ def cache_key(scenario: Scenario, seed: int) -> str:
     """Changes with the scenario, the files it names, the seed, and this package's source."""
     digest = hashlib.sha256(f"{_code_hash()} {seed} {scenario.model_dump_json()}".encode())
     files = [job.file for t in scenario.tenants for job in t.jobs if isinstance(job, FlowList)]
+    files += [t.user.file for t in scenario.tenants if t.cc == "user" and t.user is not None]
     if isinstance(scenario.topology, TopologyFile):
         files.append(scenario.topology.path)
     for name in files:

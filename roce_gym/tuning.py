@@ -13,6 +13,7 @@ from roce_gym.config import (
     Scenario,
     SenderConfig,
     Settings,
+    UserConfig,
     class_order,
     sender_settings,
 )
@@ -47,6 +48,14 @@ def check_names(scenario: Scenario, settings: Settings) -> None:
                 f"settings.senders.{name}: a {type(given_sender).__name__} is not allowed; "
                 f"allowed: {allowed}"
             )
+    for tenant in scenario.tenants:
+        new, own = settings.senders.get(tenant.name), tenant.user
+        if isinstance(new, UserConfig) and own is not None:
+            if (new.file, new.function) != (own.file, own.function):
+                raise TuningError(
+                    f"settings.senders.{tenant.name}: file and function = {new.file!r}, "
+                    f"{new.function!r} cannot change; allowed: {own.file!r}, {own.function!r}"
+                )
 
 
 class Tuner:
@@ -197,5 +206,9 @@ def _adopt(
     algorithm.module.bound(own, highest)
     records[qps] = own
     own = records[qps[fresh]]
-    algorithm.module.fresh(own, rate[fresh], tenant_params(state, algorithm.params)[tenant])
+    params = tenant_params(state, algorithm.params)[tenant]
+    algorithm.module.fresh(own, rate[fresh], params)
     records[qps[fresh]] = own
+    if algorithm.owns_window:
+        first = algorithm.module.first_window(params, int(state.params[0]["mtu"]))
+        state.window[qps[fresh]] = first if enabled else t.FOREVER

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import naive_repair
-from naive_cc import SENDERS, Hop, Path, Sender, base_rtt
+from naive_cc import SENDERS, Ack, Hop, Path, Sender, base_rtt
 from naive_routing import Routes
+from naive_senders import REACTING
 
 from roce_gym.config import (
     BufferConfig,
@@ -24,10 +25,13 @@ from roce_gym.config import (
     ShaperConfig,
     TrafficClass,
     WindowConfig,
+    sender_settings,
 )
 from roce_gym.topology.graph import Network
 from roce_gym.units import PS_PER_S, ps_per_kib, us_to_ps
 from roce_gym.workload.plan import JobPlan, Plan, QueuePair
+
+ALGORITHMS = SENDERS | REACTING
 
 EVENT_KINDS = ("ARRIVAL", "TX_DONE", "WAKE", "TIMER")
 ARRIVAL, TX_DONE, WAKE, TIMER = range(4)
@@ -61,13 +65,19 @@ class Packet:
     seq: int = 0  # of the first byte (DATA), next expected byte (ACK, NACK)
     payload: int = 0
     last: bool = False
+    asks: bool = False  # for an ACK of its own
+    sent: int = 0  # DATA: when; ACK, NACK: of the data packet it answers; -1: brings nothing back
+    queued: int = 0  # ACK, NACK: when it joined the receiver's queue
+    waited: int = 0  # ACK, NACK: in that queue
+    demand: int | None = None  # DATA: end of what its QP has to send, if receivers grant credits
+    limit: int = 0  # DATA: end of what it may send already
+    granted: int = 0  # ACK, NACK: end of what the QP may send
     ce: bool = False
     cnp_flag: bool = False
     paused_class: int = -1  # PAUSE and RESUME
     came_on: int = -1  # at a switch: input link
     gap: tuple[int, int] = (0, 0)  # NACK of selective repeat
-    sent: int = 0  # when the data packet was sent; an ACK's: that of the packet it answers
-    hops: list[Hop] = field(default_factory=list)  # likewise, what switches wrote into it
+    hops: list[Hop] = field(default_factory=list)  # what switches wrote into the data packet
 
 
 class Link:
@@ -177,6 +187,10 @@ class Host:
     last_qp: list[int]  # last served, by class
     paced: set[int] = field(default_factory=set)
     wake_at: int | None = None
+    credit_queue: deque[Qp] = field(default_factory=deque)  # at the receiver: QPs that want credit
+    coming: int = 0  # bytes granted and not arrived
+    next_credit: int = 0
+    credit_armed: bool = False
 
 
 @dataclass(eq=False)
@@ -225,6 +239,7 @@ class Qp:
         self.reorder_timer = False
         self.message_start = 0
         self.nacks = 0
+        self.demand = self.granted = self.coming = 0  # credits
 
     @property
     def rate_bps(self) -> int:
@@ -232,11 +247,11 @@ class Qp:
 
     @property
     def target_bps(self) -> int:
-        return self.cc.target
+        return getattr(self.cc, "target", 0)
 
     @property
     def alpha(self) -> float:
-        return self.cc.alpha
+        return getattr(self.cc, "alpha", 0.0)
 
     @property
     def sendable(self) -> bool:
@@ -248,6 +263,8 @@ class Qp:
 
     @property
     def has_open_window(self) -> bool:
+        if self.cc.window is not None:  # its algorithm sets one, while it is on
+            return not self.cc.config.enabled or self.snd_nxt - self.snd_una < self.cc.window
         size = self.window.bytes
         if self.window.follows_rate:
             size = max(self.window.least, size * self.cc.rate // self.cc.path.line_rate)
@@ -557,7 +574,7 @@ class NaiveSimulator:
         for i, qp in enumerate(plan.qps):
             cls = self.internal_class[scenario.classes[qp.class_index].name]
             path, window = self._path(plan, qp)
-            cc = SENDERS[scenario.tenants[qp.tenant].cc](self._sender(qp.tenant), path)
+            cc = ALGORITHMS[scenario.tenants[qp.tenant].cc](self._sender(qp.tenant), path)
             self.qps.append(Qp(i, qp, cls, cc, window))
 
         self.jobs = [JOB_CLASSES[p.kind](self, i, p) for i, p in enumerate(plan.jobs)]
@@ -668,20 +685,29 @@ class NaiveSimulator:
 
     def _on_late_timer(self, ident: int, t: int) -> None:
         reordering = len(self.qps) if self.nic.out_of_order else 0
-        of_pfc = self._num_pfc_timers()
+        of_credits, of_pfc = self._num_credit_timers(), self._num_pfc_timers()
         if ident < reordering:
             qp = self.qps[ident]
             qp.reorder_timer = False
             if naive_repair.report(self, qp, None, t):
                 self._serve_later(qp.plan.dst)
-        elif ident < reordering + of_pfc:
-            self._on_pfc_timer(ident - reordering, t)
+        elif ident < reordering + of_credits:
+            self._on_credit_timer(ident - reordering, t)
+        elif ident < reordering + of_credits + of_pfc:
+            self._on_pfc_timer(ident - reordering - of_credits, t)
         else:
-            self._on_bucket(ident - reordering - of_pfc, t)
+            self._on_bucket(ident - reordering - of_credits - of_pfc, t)
 
-    def _first_pfc_timer(self) -> int:
+    def _num_credit_timers(self) -> int:
+        has_credits = any(tenant.cc == "credit" for tenant in self.scenario.tenants)
+        return len(self.hosts) if has_credits else 0
+
+    def _first_credit_timer(self) -> int:
         reordering = len(self.qps) if self.nic.out_of_order else 0
         return len(self.qps) + len(self.members) + len(self.jobs) + reordering
+
+    def _first_pfc_timer(self) -> int:
+        return self._first_credit_timer() + self._num_credit_timers()
 
     def _num_pfc_timers(self) -> int:
         return sum(count for _, count in self._pfc_timers())
@@ -1166,12 +1192,14 @@ class NaiveSimulator:
             host.wake_at = t
             self._schedule(t, WAKE, ident)
 
-    def _refresh(self, qp: Qp, t: int, has_sent: bool = False) -> None:
+    def _refresh(self, qp: Qp, t: int, has_sent: bool = False, window_moved: bool = False) -> None:
         """Puts a QP among the ready or paced ones, or takes it out, where that has changed."""
         host = self.hosts[qp.plan.src]
         ready = host.ready[qp.cls]
         bucket = self._tenant_bucket(qp)
         idle = not (qp.has_bytes or (qp.gaps and not qp.failed))
+        if window_moved:
+            idle = not qp.sendable
         if self.nic.recovery == "selective_repeat" and not qp.window.follows_rate:
             idle = not qp.sendable  # its window has closed; what was left were gaps, now filled
         if has_sent or idle:
@@ -1266,7 +1294,7 @@ class NaiveSimulator:
         self._hold_back(host, t)
         sent = True
         if self.nic.ack_ignores_pause and controls():
-            self._transmit(link, link.queues[controls()[0]].popleft(), t)
+            self._send_queued(link, controls()[0], t)
         else:
             c = self._choose_class(link, waiting(), next_size)
             while c is not None and not link.queues[c] and self._turn_passes(host, c, t):
@@ -1275,7 +1303,7 @@ class NaiveSimulator:
             if c is None:
                 sent = False
             elif link.queues[c]:
-                self._transmit(link, link.queues[c].popleft(), t)
+                self._send_queued(link, c, t)
             else:
                 host.last_qp[c] = self._next_qp(host, c)
                 self._send_data(self.qps[host.last_qp[c]], link, t)
@@ -1300,6 +1328,12 @@ class NaiveSimulator:
         host.ready[c].discard(qp.id)
         return True
 
+    def _send_queued(self, link: Link, c: int, t: int) -> None:
+        """A control packet of a host leaves its queue."""
+        packet = link.queues[c].popleft()
+        packet.waited = t - packet.queued
+        self._transmit(link, packet, t)
+
     def _send_data(self, qp: Qp, link: Link, t: int) -> None:
         nic, controlled = self.nic, qp.cc.config.enabled
         again = bool(qp.gaps)
@@ -1314,7 +1348,10 @@ class NaiveSimulator:
             seq=seq,
             payload=payload,
             last=seq + payload == message.end,
+            asks=qp.cc.asks,
             sent=t,
+            demand=qp.posted if qp.cc.is_granted and controlled else None,
+            limit=qp.snd_una + (qp.cc.window or 0),
         )
         self._transmit(link, packet, t)
         self._tenant_bucket(qp).spend(packet.size, t)
@@ -1326,7 +1363,7 @@ class NaiveSimulator:
             owed = (packet.size + nic.interframe_gap_bytes) * 8 * PS_PER_S
             if qp.cc.rate < link.rate:
                 self._pace(qp, t, owed)
-            qp.cc.on_sent(packet.size, owed)
+            qp.cc.on_sent(packet.size, owed, t)
         if qp.snd_nxt == qp.snd_una:
             qp.last_progress = t  # bytes are outstanding again
         if again:
@@ -1368,6 +1405,8 @@ class NaiveSimulator:
         naive_repair.on_timeout(self, qp)
         qp.snd_nxt = qp.snd_una
         self.set_qp_timer(qp, t + rto)
+        if qp.cc.config.enabled:
+            qp.cc.on_timeout(qp.retries, t)
         self._refresh(qp, t)
         self._serve_later(qp.plan.src)
 
@@ -1387,11 +1426,11 @@ class NaiveSimulator:
     def _on_data(self, qp: Qp, packet: Packet, t: int) -> bool:
         """Takes in a data packet; whether an ACK, NACK or CNP was queued."""
         answered = False
-        if packet.ce and self.nic.cnp_mode == "packet":
+        if packet.ce and self.nic.cnp_mode == "packet" and not packet.asks:
             interval = us_to_ps(self.nic.cnp_interval_us)
             if qp.last_cnp is None or t - qp.last_cnp >= interval:
                 qp.last_cnp = t
-                self._send_control("CNP", qp, packet)
+                self._send_control("CNP", qp, packet, t)
                 answered = True
         if self.nic.out_of_order or self.nic.recovery == "go_back_0":
             return naive_repair.take_in(self, qp, packet, t) or answered
@@ -1401,25 +1440,67 @@ class NaiveSimulator:
             if last is None or last[0] != qp.expected or t - last[1] >= interval:
                 qp.last_nack = (qp.expected, t)
                 qp.ce_seen = qp.ce_seen or packet.ce
-                self._send_control("NACK", qp, packet)
+                self._send_control("NACK", qp, packet, t)
                 answered = True
         elif packet.seq < qp.expected:
             qp.ce_seen = qp.ce_seen or packet.ce
-            self._send_control("ACK", qp, packet)
+            self._send_control("ACK", qp, packet, t)
             answered = True
         else:
             qp.expected += packet.payload
             qp.ce_seen = qp.ce_seen or packet.ce
             qp.unacked_packets += 1
-            if packet.last or qp.unacked_packets >= self.nic.ack_every:
-                self._send_control("ACK", qp, packet)
+            if packet.last or packet.asks or qp.unacked_packets >= self.nic.ack_every:
+                self._send_control("ACK", qp, packet, t)
                 answered = True
             if packet.last:
                 job, lane, position = self.qp_job[qp.id]
                 job.on_delivered(lane, position, t)
+        if packet.demand is not None:
+            self._take_demand(qp, packet, t)
         return answered
 
-    def _send_control(self, kind: str, qp: Qp, data: Packet | None) -> Packet:
+    # ----------------------------------------------------------------------- credits (8.9)
+
+    def _take_demand(self, qp: Qp, packet: Packet, t: int) -> None:
+        qp.demand = max(qp.demand, packet.demand)
+        allowed = min(packet.limit, packet.demand)
+        qp.granted = max(qp.granted, packet.seq + packet.payload, allowed)
+        self._want_credit(qp, t)
+
+    def _want_credit(self, qp: Qp, t: int) -> None:
+        host = self.hosts[qp.plan.dst]
+        coming = max(0, qp.granted - qp.expected)
+        host.coming += coming - qp.coming
+        qp.coming = coming
+        if qp.demand > qp.granted and qp not in host.credit_queue:
+            host.credit_queue.append(qp)
+        self._arm_credit(qp.plan.dst, t)
+
+    def _arm_credit(self, ident: int, t: int) -> None:
+        host = self.hosts[ident]
+        if host.credit_armed or not host.credit_queue:
+            return
+        if host.coming < host.credit_queue[0].cc.config.host_window_bytes:
+            host.credit_armed = True
+            self._schedule(max(t, host.next_credit), TIMER, self._first_credit_timer() + ident)
+
+    def _on_credit_timer(self, ident: int, t: int) -> None:
+        host, nic = self.hosts[ident], self.nic
+        host.credit_armed = False
+        qp = host.credit_queue.popleft()
+        size = min(qp.cc.config.credit_bytes, qp.demand - qp.granted)
+        if size > 0:
+            qp.granted += size
+            self._send_control("ACK", qp, Packet("DATA", 0, 0), t)
+            packets = -(-size // nic.mtu_bytes)
+            wire = size + packets * (nic.header_bytes + nic.interframe_gap_bytes)
+            rate = host.link.rate * qp.cc.config.pace
+            host.next_credit = t + int(wire * (8.0 * PS_PER_S) / rate)
+        self._want_credit(qp, t)
+        self._serve_later(ident)
+
+    def _send_control(self, kind: str, qp: Qp, data: Packet | None, t: int) -> Packet:
         """Queues an ACK, NACK or CNP at the receiver, because of a data packet."""
         nic = self.nic
         name = nic.cnp_class if kind == "CNP" else nic.ack_class
@@ -1428,11 +1509,13 @@ class NaiveSimulator:
         packet = Packet(kind, cls, size, qp.id, seq=qp.expected)
         qp.nacks += kind == "NACK"
         if kind != "CNP":
+            asks = False
             if data is None:
                 packet.sent = -1  # brings nothing back
             else:
-                packet.sent, packet.hops = data.sent, data.hops
-            packet.cnp_flag = nic.cnp_mode == "ack_echo" and qp.ce_seen
+                packet.sent, packet.hops, asks = data.sent, data.hops, data.asks
+            packet.cnp_flag = qp.ce_seen and (nic.cnp_mode == "ack_echo" or asks)
+            packet.queued, packet.granted = t, qp.granted
             qp.ce_seen = False
             qp.unacked_packets = 0
         self.hosts[qp.plan.dst].link.queues[cls].append(packet)
@@ -1454,23 +1537,35 @@ class NaiveSimulator:
             qp.retries = 0
         while qp.messages and qp.messages[0].end <= qp.snd_una:
             self.qp_job[qp.id][0].on_acknowledged(qp.messages.popleft(), t)
+        is_loss = packet.kind == "NACK" and packet.seq >= before
         if packet.kind == "NACK":
             naive_repair.on_nack(self, qp, packet, before)
         self._trim(qp)
         if qp.cc.config.enabled and packet.sent >= 0:
-            moved = qp.cc.on_ack(packet.seq, qp.snd_nxt, t - packet.sent, packet.hops)
+            ack = Ack(
+                seq=packet.seq,
+                rtt=t - packet.sent,
+                hops=packet.hops,
+                waited=packet.waited,
+                switches=packet.hop,
+                acked=qp.snd_una,
+                sent=qp.snd_nxt,
+                posted=qp.posted,
+                is_nack=packet.kind == "NACK",
+                is_loss=is_loss,
+                echo=packet.cnp_flag,
+                granted=packet.granted,
+            )
+            moved = qp.cc.on_ack(ack, t)
             if moved is not None:
                 qp.next_send += moved
                 self.hosts[qp.plan.src].ready[qp.cls].discard(qp.id)
                 self.hosts[qp.plan.src].paced.discard(qp.id)
-        self._refresh(qp, t)
+        self._refresh(qp, t, window_moved=qp.cc.window is not None)
 
     def _sender(self, tenant: int) -> SenderConfig:
         """The parameters in force, of the tenant's own algorithm."""
-        own = self.scenario.tenants[tenant]
-        if own.cc == "dcqcn":
-            return self.settings.tenants[own.name]
-        return self.settings.senders[own.name]
+        return sender_settings(self.scenario.tenants[tenant], self.settings)
 
     def _path(self, plan: Plan, qp: QueuePair) -> tuple[Path, Window]:
         """What a QP's sender knows about its way, and the window it has."""
@@ -1496,4 +1591,4 @@ class NaiveSimulator:
             bdp = max(1 if own.follows_rate else least, longest * line // PS_PER_S // 8)
             size, follows = (bdp if own.bytes == "bdp" else own.bytes), own.follows_rate
             size = min(size, most)
-        return Path(line, longest, size), Window(size, follows, least)
+        return Path(line, longest, size, nic), Window(size, follows, least)

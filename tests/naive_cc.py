@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roce_gym.config import DcqcnConfig, HpccConfig, SenderConfig, TimelyConfig
+from roce_gym.config import DcqcnConfig, HpccConfig, NicConfig, SenderConfig, TimelyConfig
 from roce_gym.units import PS_PER_S, mbps_to_bps, ns_to_ps, us_to_ps
 
 
@@ -29,10 +29,33 @@ class Path:
     line_rate: int
     base_rtt: int
     window: int  # bytes at line rate; 0: none
+    nic: NicConfig
+
+
+@dataclass
+class Ack:
+    """An ACK or NACK as the sender sees it, after it was taken in."""
+
+    seq: int
+    rtt: int
+    hops: list[Hop]  # what switches wrote into the data packet
+    waited: int  # at the receiver's NIC
+    switches: int  # it passed
+    acked: int  # all bytes before are acknowledged
+    sent: int  # all bytes before are sent
+    posted: int  # all bytes before were posted
+    is_nack: bool
+    is_loss: bool  # a NACK that made the QP go back
+    echo: bool  # of a CE mark
+    granted: int  # by the receiver: all bytes before may be sent
 
 
 class Sender:
     """No congestion control, and what all algorithms have in common."""
+
+    asks = False  # each data packet asks for an ACK
+    is_granted = False  # its receiver grants credits
+    window: int | None = None  # that the algorithm sets, bytes
 
     def __init__(self, config: SenderConfig, path: Path) -> None:
         self.path = path
@@ -51,7 +74,7 @@ class Sender:
 
     def _configure(self, config: SenderConfig) -> None:
         self.config = config
-        self.min_rate = mbps_to_bps(config.min_rate_mbps)
+        self.min_rate = mbps_to_bps(getattr(config, "min_rate_mbps", 0.0))
         given, line = mbps_to_bps(config.max_rate_mbps), self.path.line_rate
         self.max_rate = min(given, line) if given > 0 else line
 
@@ -78,11 +101,14 @@ class Sender:
     def on_cnp(self, t: int) -> None:
         """A notification arrived."""
 
-    def on_sent(self, wire_bytes: int, owed: int) -> None:
+    def on_timeout(self, retries: int, t: int) -> None:
+        """The retransmission timer made the QP go back."""
+
+    def on_sent(self, wire_bytes: int, owed: int, t: int) -> None:
         """A packet was sent, which takes `owed` (bit x 10^-12) at the sender's rate."""
 
-    def on_ack(self, seq: int, snd_nxt: int, rtt: int, hops: list[Hop]) -> int | None:
-        """An ACK or NACK of `seq` arrived.
+    def on_ack(self, ack: Ack, t: int) -> int | None:
+        """An ACK or NACK was taken in.
 
         Returns by how much the time of the next packet moves; None: the rate is the same.
         """
@@ -131,7 +157,7 @@ class Dcqcn(Sender):
         self.timers["alpha"] = t + us_to_ps(c.alpha_interval_us)
         self.timers["cut"] = t + us_to_ps(c.decrease_interval_us) + ns_to_ps(1)
 
-    def on_sent(self, wire_bytes: int, owed: int) -> None:
+    def on_sent(self, wire_bytes: int, owed: int, t: int) -> None:
         limit = self.config.byte_counter_bytes
         if limit == 0 or not self.was_cut:
             return
@@ -192,13 +218,13 @@ class Timely(Sender):
         self.update_seq = self.last_rtt = self.increases = 0
         self.rtt_diff_ns = 0.0
 
-    def on_ack(self, seq: int, snd_nxt: int, rtt: int, hops: list[Hop]) -> int | None:
-        if seq <= self.update_seq:
+    def on_ack(self, ack: Ack, t: int) -> int | None:
+        if ack.seq <= self.update_seq:
             return None
         if self.update_seq > 0:
-            self._update(rtt)
-        if snd_nxt > self.update_seq:
-            self.update_seq, self.last_rtt = snd_nxt, rtt
+            self._update(ack.rtt)
+        if ack.sent > self.update_seq:
+            self.update_seq, self.last_rtt = ack.sent, ack.rtt
         return None
 
     def _update(self, rtt: int) -> None:
@@ -232,10 +258,10 @@ class Hpcc(Sender):
     def _lower(self) -> None:
         self.reference = min(self.reference, self.max_rate)
 
-    def on_sent(self, wire_bytes: int, owed: int) -> None:
+    def on_sent(self, wire_bytes: int, owed: int, t: int) -> None:
         self.last_owed = owed
 
-    def on_ack(self, seq: int, snd_nxt: int, rtt: int, hops: list[Hop]) -> int | None:
+    def on_ack(self, ack: Ack, t: int) -> int | None:
         c, base_ns = self.config, self.path.base_rtt / 1000
         rounded = [
             Hop(
@@ -244,11 +270,11 @@ class Hpcc(Sender):
                 hop.queue_bytes // c.queue_unit_bytes * c.queue_unit_bytes,
                 hop.rate,
             )
-            for hop in hops
+            for hop in ack.hops
         ]
         before, self.seen = self.seen, rounded
         if self.update_seq == 0:
-            self.update_seq = snd_nxt
+            self.update_seq = ack.sent
             return None
         most, age = self._most_utilised(before, rounded)
         age_ns = min(age, self.path.base_rtt) / 1000
@@ -259,9 +285,9 @@ class Hpcc(Sender):
         else:
             rate, stage = self.reference, self.stage + 1
         rate = min(max(rate + mbps_to_bps(c.rate_ai_mbps), self.min_rate), self.max_rate)
-        if seq > self.update_seq:
+        if ack.seq > self.update_seq:
             self.reference, self.stage = rate, stage
-            self.update_seq = max(self.update_seq, snd_nxt)
+            self.update_seq = max(self.update_seq, ack.sent)
         old, self.rate = self.rate, rate
         if rate == old or self.last_owed == 0:
             return None

@@ -16,7 +16,7 @@ def take_in(sim: Any, qp: Any, packet: Any, t: int) -> bool:
         return _advance(sim, qp, packet, t)
     if packet.seq < qp.expected or packet.seq in qp.held:
         qp.ce_seen = qp.ce_seen or packet.ce
-        sim._send_control("ACK", qp, packet)
+        sim._send_control("ACK", qp, packet, t)
         return True
     qp.held[packet.seq] = (packet, t)
     qp.ce_seen = qp.ce_seen or packet.ce
@@ -34,7 +34,7 @@ def _advance(sim: Any, qp: Any, packet: Any, t: int) -> bool:
         messages += taken.last
     answered = messages > 0 or qp.unacked_packets >= sim.nic.ack_every
     if answered:
-        sim._send_control("ACK", qp, packet)
+        sim._send_control("ACK", qp, packet, t)
     job, lane, position = sim.qp_job[qp.id]
     for _ in range(messages):
         job.on_delivered(lane, position, t)
@@ -74,7 +74,7 @@ def report(sim: Any, qp: Any, packet: Any, t: int) -> bool:
         _arm(sim, qp, since + wait)
         return False
     qp.last_nack = (qp.expected, t)
-    sim._send_control("NACK", qp, packet).gap = (start, end)
+    sim._send_control("NACK", qp, packet, t).gap = (start, end)
     if selective:
         qp.reported = end
         if len(gaps) > 1:
@@ -99,7 +99,7 @@ def _or_start_over(sim: Any, qp: Any, packet: Any, t: int) -> bool:
         return _advance(sim, qp, packet, t)
     if packet.seq < qp.expected:
         qp.ce_seen = qp.ce_seen or packet.ce
-        sim._send_control("ACK", qp, packet)
+        sim._send_control("ACK", qp, packet, t)
         return True
     qp.expected = qp.message_start
     last, interval = qp.last_nack, us_to_ps(sim.nic.nack_interval_us)
@@ -107,7 +107,7 @@ def _or_start_over(sim: Any, qp: Any, packet: Any, t: int) -> bool:
         return False
     qp.last_nack = (qp.expected, t)
     qp.ce_seen = qp.ce_seen or packet.ce
-    sim._send_control("NACK", qp, packet)
+    sim._send_control("NACK", qp, packet, t)
     return True
 
 

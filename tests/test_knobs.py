@@ -196,3 +196,14 @@ def test_presets_that_switch_off__knobs_switch_on():
     chosen = knobs_of(scenario).decode(np.zeros(20))
     assert all(c.ecn.enabled for c in chosen.classes.values())
     assert all(t.enabled for t in chosen.tenants.values())
+
+
+def test_tenants_with_another_sender_have_no_knobs():
+    fabric = Fabric(load_scenario("checkpoint_over_tcp"), seed=0)
+    knobs = KnobSpace(fabric.scenario, fabric.network)
+    assert any(name.startswith("tenant/training/") for name in knobs.names)
+    assert not any("checkpoint" in name for name in knobs.names)
+    chosen = knobs.decode(np.ones(len(knobs.names)))
+    assert set(chosen.tenants) == {"training", "checkpoint"}
+    fabric.apply(chosen)
+    assert np.allclose(knobs.encode(chosen), 1.0, atol=0.01)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roce_gym.assembly.senders import has_credits
 from roce_gym.config import NicConfig, Scenario
 from roce_gym.sim import types as t
 from roce_gym.topology.graph import Network
@@ -30,10 +31,11 @@ def num_members(plan: Plan) -> int:
     return sum(len(job.hosts) for job in plan.jobs if job.kind in kinds)
 
 
-def first_pfc_slot(network: Network, plan: Plan, nic: NicConfig) -> int:
+def first_pfc_slot(scenario: Scenario, network: Network, plan: Plan) -> int:
     """Slots of all events but PFC's timers and token buckets, which come last."""
-    reordering = len(plan.qps) if nic.out_of_order else 0
-    timers = len(plan.qps) + num_members(plan) + len(plan.jobs) + reordering
+    reordering = len(plan.qps) if scenario.nic.out_of_order else 0
+    credits = network.num_hosts if has_credits(scenario) else 0
+    timers = len(plan.qps) + num_members(plan) + len(plan.jobs) + reordering + credits
     return 2 * network.num_links + network.num_hosts + timers
 
 
@@ -42,7 +44,7 @@ def first_bucket_slot(scenario: Scenario, network: Network, plan: Plan) -> int:
     ports = network.num_links * (len(scenario.classes) + 1)
     for_each_port = (2 if scenario.pfc.quanta else 0) + scenario.pfc.watchdog.enabled
     return (
-        first_pfc_slot(network, plan, scenario.nic)
+        first_pfc_slot(scenario, network, plan)
         + for_each_port * ports
         + len(scenario.faults.storms)
     )

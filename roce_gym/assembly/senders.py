@@ -55,10 +55,33 @@ def make_feedback(
     feedback = sender_params(scenario)["feedback"]
     times = num_packets if feedback & t.FEEDBACK_RTT else 0
     hops = max_hops if feedback & t.FEEDBACK_INT else 0
+    waits = num_packets if feedback & t.FEEDBACK_WAIT else 0
     return {
         "sent": np.zeros(times, np.int64),
         "seen": np.zeros(num_packets * hops, t.INT_HOP),
         "last_seen": np.zeros(num_qps * hops, t.INT_HOP),
+        "waited": np.zeros(waits, np.int64),
+        "user_code": np.zeros(len(scenario.tenants), np.int64),
+        "user_event": np.zeros(1, t.USER_EVENT),
+    }
+
+
+def has_credits(scenario: Scenario) -> bool:
+    """Whether receivers grant credits to any tenant."""
+    return bool(sender_params(scenario)["feedback"] & t.FEEDBACK_CREDIT)
+
+
+def make_credits(
+    scenario: Scenario, num_packets: int, num_qps: int, num_hosts: int
+) -> dict[str, NDArray[Any]]:
+    """What packets say about credits, and the receivers' accounts; empty without such a tenant."""
+    on = has_credits(scenario)
+    host = np.zeros(num_hosts if on else 0, t.CREDIT_HOST)
+    host["head"] = t.NONE
+    return {
+        "credit": np.zeros(2 * num_packets if on else 0, np.int64),
+        "credit_qp": np.zeros(num_qps if on else 0, t.CREDIT_QP),
+        "credit_host": host,
     }
 
 
@@ -111,6 +134,8 @@ def add_windows(
         else:
             windows[own] = window.bytes
         sender["traits"][own] |= t.HAS_WINDOW | (t.RATE_WINDOW if window.follows_rate else 0)
+    for i, algorithm in enumerate(algorithms_of(scenario)):
+        sender["traits"][qp["tenant"] == i] |= np.int8(algorithm.window)
     if scenario.nic.out_of_order:  # receivers keep track of no more
         windows = np.minimum(windows, scenario.nic.reorder_window_packets * scenario.nic.mtu_bytes)
     return windows if (sender["traits"] & t.HAS_WINDOW).any() else windows[:0]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from roce_gym.config.cables import NS_PER_M
 from roce_gym.config.clos import Clos3, FatTree, LeafSpine, RailOptimised
+from roce_gym.config.credit import CreditConfig
+from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
 from roce_gym.config.faults import FaultsConfig, Storm
 from roce_gym.config.fields import MAX_PRIORITIES, MAX_RATE_GBPS, MAX_VALUE, MIN_RATE_GBPS
@@ -47,6 +49,7 @@ from roce_gym.config.settings import (
     Settings,
     ShaperConfig,
 )
+from roce_gym.config.tcp import DctcpConfig, RenoConfig
 from roce_gym.config.tenants import (
     AllToAll,
     Flow,
@@ -58,6 +61,7 @@ from roce_gym.config.tenants import (
     Tenant,
     sender_settings,
 )
+from roce_gym.config.user import UserConfig
 
 __all__ = [
     "MAX_PRIORITIES",
@@ -75,7 +79,9 @@ __all__ = [
     "ClassSettings",
     "Clos3",
     "ControlConfig",
+    "CreditConfig",
     "DcqcnConfig",
+    "DctcpConfig",
     "Dumbbell",
     "EcnConfig",
     "FatTree",
@@ -94,10 +100,12 @@ __all__ = [
     "PfcConfig",
     "Placement",
     "RailOptimised",
+    "RenoConfig",
     "Ring",
     "RingAllReduce",
     "RoutingConfig",
     "RoutingPolicy",
+    "RttConfig",
     "Scenario",
     "SenderConfig",
     "Settings",
@@ -105,6 +113,7 @@ __all__ = [
     "SimulatorConfig",
     "Star",
     "Storm",
+    "SwiftConfig",
     "SwitchConfig",
     "Tenant",
     "TimelyConfig",
@@ -112,6 +121,7 @@ __all__ = [
     "TopologyFile",
     "TrafficClass",
     "Triangle",
+    "UserConfig",
     "WatchdogConfig",
     "WindowConfig",
     "check_shapers",

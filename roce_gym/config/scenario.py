@@ -14,6 +14,7 @@ from roce_gym.config.networks import Topology
 from roce_gym.config.pfc import PfcConfig
 from roce_gym.config.queueing import check_scheduling, check_shapers, pool_numbers, pool_sizes
 from roce_gym.config.routing import LinkEvent, RoutingConfig
+from roce_gym.config.senders import OWN_WINDOWS
 from roce_gym.config.tenants import Tenant
 from roce_gym.errors import ConfigError
 from roce_gym.faults import explain
@@ -112,6 +113,7 @@ class Scenario(Model):
                     f"tenants.{tenant.name}.cc = 'hpcc' compares the links of one path; "
                     f"routing.policy = {self.routing.policy!r} has no such path; allowed: 'ecmp'"
                 )
+        self._require_plain_receivers()
         least = (self.nic.ack_every - 1) * self.nic.mtu_bytes + 1
         for tenant in self.tenants:
             window = tenant.window
@@ -143,6 +145,22 @@ class Scenario(Model):
                 "simulator.tie_order = 'scheduled' knows no link_events; allowed: 'id'"
             )
         return self
+
+    def _require_plain_receivers(self) -> None:
+        """Senders that set a window count on receivers that keep order, and on go-back-N."""
+        for tenant in self.tenants:
+            if tenant.cc not in OWN_WINDOWS:
+                continue
+            for field, value, allowed in (
+                ("out_of_order", self.nic.out_of_order, False),
+                ("recovery", self.nic.recovery, "go_back_n"),
+            ):
+                if value != allowed:
+                    raise ValueError(
+                        f"tenants.{tenant.name}.cc = {tenant.cc!r} sets a window for receivers "
+                        f"that keep order; nic.{field} = {value!r} is not allowed with it; "
+                        f"allowed: {allowed!r}"
+                    )
 
     def _require_time_for_pauses(self, lossless: int) -> None:
         """A link must be able to carry the refreshes of all classes and storms."""

@@ -6,7 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from roce_gym.config.credit import CreditConfig
+from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.fields import Fraction, Model, NonNegative, Positive
+from roce_gym.config.tcp import DctcpConfig, RenoConfig
+from roce_gym.config.user import UserConfig
 
 
 class DcqcnConfig(Model):
@@ -118,15 +122,36 @@ class HpccConfig(Model):
     queue_unit_bytes: Annotated[int, Field(ge=1, le=2**20)] = Field(80, description="so are queues")
 
 
-AlgorithmName = Literal["dcqcn", "timely", "hpcc"]
+AlgorithmName = Literal[
+    "dcqcn", "timely", "hpcc", "swift", "rtt", "dctcp", "reno", "user", "credit"
+]
 
-SenderConfig = DcqcnConfig | TimelyConfig | HpccConfig
+SenderConfig = (
+    DcqcnConfig
+    | TimelyConfig
+    | HpccConfig
+    | SwiftConfig
+    | RttConfig
+    | RenoConfig
+    | DctcpConfig
+    | UserConfig
+    | CreditConfig
+)
 
 SENDER_CONFIGS: dict[AlgorithmName, type[SenderConfig]] = {
     "dcqcn": DcqcnConfig,
     "timely": TimelyConfig,
     "hpcc": HpccConfig,
+    "swift": SwiftConfig,
+    "rtt": RttConfig,
+    "dctcp": DctcpConfig,
+    "reno": RenoConfig,
+    "user": UserConfig,
+    "credit": CreditConfig,
 }
+
+OWN_WINDOWS: tuple[AlgorithmName, ...] = ("swift", "dctcp", "reno", "credit")
+"""Algorithms that set a window themselves."""
 
 
 class WindowConfig(Model):

@@ -6,8 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from roce_gym.config.credit import CreditConfig
+from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.fields import Count, HostId, Model, NonNegative, Positive, Volume
 from roce_gym.config.senders import (
+    OWN_WINDOWS,
     SENDER_CONFIGS,
     AlgorithmName,
     DcqcnConfig,
@@ -17,6 +20,8 @@ from roce_gym.config.senders import (
     WindowConfig,
 )
 from roce_gym.config.settings import Settings, ShaperConfig
+from roce_gym.config.tcp import DctcpConfig, RenoConfig
+from roce_gym.config.user import UserConfig
 
 
 class Placement(Model):
@@ -110,6 +115,12 @@ class Tenant(Model):
     dcqcn: DcqcnConfig | None = Field(None, description="None: from the preset")
     timely: TimelyConfig | None = Field(None, description="None: defaults")
     hpcc: HpccConfig | None = Field(None, description="None: defaults")
+    swift: SwiftConfig | None = Field(None, description="None: defaults")
+    rtt: RttConfig | None = Field(None, description="None: defaults")
+    dctcp: DctcpConfig | None = Field(None, description="None: defaults")
+    reno: RenoConfig | None = Field(None, description="None: defaults")
+    user: UserConfig | None = Field(None, description="needed with cc = user")
+    credit: CreditConfig | None = Field(None, description="None: defaults")
     window: WindowConfig | None = Field(
         None, description="None: nic.window_bytes; HPCC: in proportion to the rate"
     )
@@ -125,6 +136,13 @@ class Tenant(Model):
                 raise ValueError(
                     f"{name} is given, but cc = {self.cc!r}; allowed: cc = {name!r}, or no {name}"
                 )
+        if self.cc == "user" and self.user is None:
+            raise ValueError("cc = 'user' needs user, with file and function")
+        if self.window is not None and self.cc in OWN_WINDOWS:
+            raise ValueError(
+                f"window = {self.window.model_dump()} is not allowed with cc = {self.cc!r}, which "
+                "sets a window itself; allowed: none"
+            )
         if self.cc == "hpcc" and self.window is not None and not self.window.follows_rate:
             raise ValueError("window.follows_rate = False is not allowed with cc = 'hpcc'")
         return self
@@ -135,7 +153,7 @@ class Tenant(Model):
         if self.cc == "dcqcn":
             return None
         given: SenderConfig | None = getattr(self, self.cc)
-        return SENDER_CONFIGS[self.cc]() if given is None else given
+        return SENDER_CONFIGS[self.cc].model_validate({}) if given is None else given
 
     @property
     def own_window(self) -> WindowConfig | None:

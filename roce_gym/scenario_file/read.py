@@ -126,6 +126,8 @@ def _anchor_files(node: Any, folder: Path) -> None:
     elif isinstance(node, dict):
         kind = node.get("kind")
         field = _FILE_FIELD.get(kind) if isinstance(kind, str) else None
+        if field is None and "file" in node and "function" in node:
+            field = "file"  # of a sender
         if field in node:
             node[field] = _anchored(node[field], folder)
         for child in node.values():

@@ -9,6 +9,7 @@ from numpy import int64
 from roce_gym.sim.cc.events import catch_up
 from roce_gym.sim.cc.registry import CODES
 from roce_gym.sim.collective import on_job_timer, on_member_timer, start_jobs
+from roce_gym.sim.credit import on_credit_timer
 from roce_gym.sim.handle import plain_state_of, state_of
 from roce_gym.sim.jit import entry, helper, rare, source_hash
 from roce_gym.sim.lookahead import fetch_packet, look_ahead, look_for_qps, look_into_bucket
@@ -129,8 +130,14 @@ def _on_timer(s, timer, now):
 
 @rare
 def _on_late_timer(s, timer, now):
+    """A job's timer, one of reordering, or one of credits."""
+    params = s.params[0]
+    before = 2 * params["num_links"] + params["num_hosts"] + params["num_qps"]
+    credits = params["first_pfc_slot"] - s.credit_host.size - before - params["num_members"]
     if timer < s.job.size:
         on_job_timer(s, timer, now)
+    elif timer >= credits:
+        on_credit_timer(s, timer - credits, now)
     else:
         on_reorder_timer(s, timer - s.job.size, now)
 

@@ -9,13 +9,34 @@ from __future__ import annotations
 from numpy import int64
 
 from roce_gym.sim.jit import rare
-from roce_gym.sim.types import FEEDBACK_INT, FEEDBACK_RTT, TRACED, ZERO
+from roce_gym.sim.types import (
+    ASKS,
+    CC_NONE,
+    CREDIT_WINDOW,
+    DEMANDS,
+    FEEDBACK_CREDIT,
+    FEEDBACK_INT,
+    FEEDBACK_RTT,
+    FEEDBACK_WAIT,
+    OWN_WINDOW,
+    TRACED,
+    ZERO,
+)
 
 
 @rare
 def begin_feedback(s, p, now):
     """A data packet is about to be sent."""
     s.packet[p]["flags"] |= TRACED
+    qp = int64(s.packet[p]["qp"])
+    traits = s.sender[qp]["traits"]
+    if traits & CREDIT_WINDOW != 0:
+        if s.sender[qp]["cc"] != CC_NONE:
+            s.packet[p]["flags"] |= DEMANDS
+            s.credit[2 * p] = s.qp[qp]["posted"]
+            s.credit[2 * p + 1] = s.sender[qp]["snd_una"] + s.window[qp]
+    elif traits & OWN_WINDOW != 0:
+        s.packet[p]["flags"] |= ASKS
     if s.params[0]["feedback"] & FEEDBACK_RTT != 0:
         s.sent[p] = now
 
@@ -39,10 +60,14 @@ def see_hop(s, p, link, now):
 
 
 @rare
-def return_feedback(s, data, ack):
+def return_feedback(s, data, ack, now):
     """An ACK or NACK takes over what its data packet brought; that packet was freed just now."""
     params = s.params[0]
     s.packet[ack]["flags"] |= TRACED
+    if params["feedback"] & FEEDBACK_WAIT != 0:
+        s.waited[ack] = -now
+    if params["feedback"] & FEEDBACK_CREDIT != 0:
+        s.credit[2 * ack] = s.credit_qp[s.packet[ack]["qp"]]["granted"]
     if data == ack:
         return
     if params["feedback"] & FEEDBACK_RTT != 0:
@@ -54,3 +79,10 @@ def return_feedback(s, data, ack):
             target["time_ps"] = source["time_ps"]
             target["tx_bytes"] = source["tx_bytes"]
             target["queue_bytes"] = source["queue_bytes"]
+
+
+@rare
+def end_waiting(s, p, now):
+    """A control packet leaves its queue at a host's NIC."""
+    if s.packet[p]["flags"] & TRACED != 0:
+        s.waited[p] += now

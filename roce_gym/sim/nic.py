@@ -7,7 +7,7 @@ from numpy import int64
 from roce_gym.sim.cc.events import catch_up, on_send
 from roce_gym.sim.cc.records import pacing_of
 from roce_gym.sim.choice import choose_class
-from roce_gym.sim.feedback import begin_feedback
+from roce_gym.sim.feedback import begin_feedback, end_waiting
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.pool import new_message, new_packet
 from roce_gym.sim.port import take
@@ -31,6 +31,7 @@ from roce_gym.sim.types import (
     CC_NONE,
     DATA,
     FAILED,
+    FEEDBACK_WAIT,
     LAST,
     NONE,
     RATE_WINDOW,
@@ -102,6 +103,8 @@ def _first_control(s, link):
 def _take_control(s, link, cls, now):
     p = take(s, link, cls, now)
     update_waiting(s, link, cls)
+    if s.params[0]["feedback"] & FEEDBACK_WAIT != 0:
+        end_waiting(s, p, now)
     return p
 
 

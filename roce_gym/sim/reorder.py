@@ -41,7 +41,7 @@ def take_in(s, out, p, payload, now):
     if answer == NONE:
         return out if notified else NONE
     if traced:
-        return_feedback(s, p, answer)
+        return_feedback(s, p, answer, now)
     return out
 
 

@@ -7,6 +7,7 @@ from numpy import int64
 from roce_gym.sim.answers import gap_is_new, send_ack, send_cnp, send_nack
 from roce_gym.sim.cc import events
 from roce_gym.sim.collective import delivered
+from roce_gym.sim.credit import take_demand
 from roce_gym.sim.feedback import return_feedback
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.nic import arm_retransmission, fail
@@ -16,10 +17,12 @@ from roce_gym.sim.resend import forget_requests, message_start, request, trim
 from roce_gym.sim.scheduler import activate, next_send_moved, sendable, serve_later, withdraw
 from roce_gym.sim.types import (
     ACK,
+    ASKS,
     CC_NONE,
     CE,
     CNP,
     DATA,
+    DEMANDS,
     ECHO,
     FAILED,
     FLOWS,
@@ -29,6 +32,7 @@ from roce_gym.sim.types import (
     LAST,
     NACK,
     NONE,
+    OWN_WINDOW,
     RATE_WINDOW,
     SELECTIVE,
     TRACED,
@@ -98,8 +102,11 @@ def _on_data(s, out, p, qp, seq, payload, flags, now):
     receiver = s.receiver[qp]
     answered = False
     ack = NONE
+    demands = not s.plain and flags & DEMANDS != 0
+    demand = s.credit[2 * p] if demands else ZERO
+    limit = s.credit[2 * p + 1] if demands else ZERO
     ce = flags & CE
-    if ce != 0 and params["cnp_packets"] == 1:
+    if ce != 0 and params["cnp_packets"] == 1 and flags & ASKS == 0:
         answered = send_cnp(s, out, qp, now)
         ce = ZERO
     if seq == receiver["expected"]:
@@ -107,7 +114,7 @@ def _on_data(s, out, p, qp, seq, payload, flags, now):
         receiver["ce_seen"] |= ce
         receiver["unacked"] += 1
         last = flags & LAST
-        if last != 0 or receiver["unacked"] >= params["ack_every"]:
+        if flags & (LAST | ASKS) != 0 or receiver["unacked"] >= params["ack_every"]:
             ack = send_ack(s, out, qp, ACK, ZERO, now)
         if last != 0:
             receiver["messages"] += 1
@@ -116,11 +123,13 @@ def _on_data(s, out, p, qp, seq, payload, flags, now):
         ack = send_ack(s, out, qp, ACK, ce, now)
     elif gap_is_new(receiver, now, params["nack_interval_ps"]):
         ack = send_nack(s, out, qp, ce, now)
-    if ack == NONE:
-        return out if answered else NONE
-    if not s.plain and flags & TRACED != 0:
-        return_feedback(s, p, ack)
-    return out
+    if ack != NONE:
+        answered = True
+        if not s.plain and flags & TRACED != 0:
+            return_feedback(s, p, ack, now)
+    if demands:
+        take_demand(s, int64(s.link[out]["src"]), qp, seq + payload, demand, limit, now)
+    return out if answered else NONE
 
 
 @helper
@@ -158,6 +167,8 @@ def _on_traced_ack(s, p, qp, seq, kind, flags, now):
     _on_ack(s, qp, seq, kind, flags, now)
     if events.on_ack(s, qp, p, now):
         next_send_moved(s, qp, now)
+    elif s.sender[qp]["traits"] & OWN_WINDOW != 0 and not sendable(s, qp):
+        withdraw(s, qp)
     activate(s, qp, now)
 
 
@@ -234,5 +245,7 @@ def on_retransmission_timer(s, qp, now):
         forget_requests(s, qp)
     go_back(s, qp)
     arm_retransmission(s, qp, now + params["rto_ps"])
+    if sender["cc"] != CC_NONE:
+        events.on_timeout(s, qp, ZERO, now)
     activate(s, qp, now)
     serve_later(s, s.qp[qp]["src"])

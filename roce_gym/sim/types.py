@@ -32,6 +32,10 @@ DATA, ACK, NACK, CNP, PAUSE, RESUME = _numbers(*range(6))
 # NACK that carries a CNP; its QP's algorithm wants feedback.
 CE, LAST, ECHO, TRACED = _numbers(1, 2, 4, 8)
 
+# Of data packets: asks for an ACK of its own, which echoes its CE bit; tells the receiver how many
+# bytes the QP has to send.
+ASKS, DEMANDS = _numbers(16, 32)
+
 # QP states of the NIC's scheduler.
 IDLE, READY, PACED, FAILED, HELD = _numbers(*range(5))
 
@@ -39,11 +43,12 @@ IDLE, READY, PACED, FAILED, HELD = _numbers(*range(5))
 (CC_NONE,) = _numbers(0)
 
 # What is special about a QP, bits of SENDER.traits: a window, which may be in proportion to the
-# rate; and TRACED, see below.
-HAS_WINDOW, RATE_WINDOW = _numbers(1, 2)
+# rate, or set by its algorithm, or so by its receiver's credits; and TRACED, see above.
+HAS_WINDOW, RATE_WINDOW, OWN_WINDOW, CREDIT_WINDOW = _numbers(1, 2, 4, 16)
 
-# What ACKs bring back to senders, bits: the packet's time of sending; what switches wrote into it.
-FEEDBACK_RTT, FEEDBACK_INT = _numbers(1, 2)
+# What ACKs bring back to senders, bits: the packet's time of sending; what switches wrote into it;
+# how long the ACK waited at the receiver's NIC; nothing but that they came; credit.
+FEEDBACK_RTT, FEEDBACK_INT, FEEDBACK_WAIT, FEEDBACK_ACK, FEEDBACK_CREDIT = _numbers(1, 2, 4, 8, 16)
 
 # Job kinds (step machines).
 FLOWS, RING, ALL_TO_ALL, INCAST = _numbers(*range(4))
@@ -334,6 +339,45 @@ INT_HOP = np.dtype(
     align=True,
 )
 
+# What happened to a QP whose sender a user has written, see cc/user.py; kinds as in DOCA PCC.
+USER_TIMER, USER_CNP, USER_TX, USER_ACK, USER_NACK = _numbers(0, 2, 3, 4, 5)
+USER_EVENT = np.dtype(
+    [
+        ("kind", np.int64),
+        ("now_ps", np.int64),
+        ("rtt_ps", np.int64),  # ACK, NACK
+        ("bytes", np.int64),  # TX: of the packet on the wire
+        ("acked_bytes", np.int64),  # ACK, NACK: of the QP, so far
+        ("line_bps", np.int64),
+        ("rate", np.float64),  # share of line_bps
+        ("timer_ps", np.int64),  # out: TIMER after this time; 0: as it is; negative: none
+    ],
+    align=True,
+)
+
+# Credits, at the receiver: of a QP; of a host.
+CREDIT_QP = np.dtype(
+    [
+        ("demand", np.int64),  # end of the bytes that the sender has posted, as it said last
+        ("granted", np.int64),  # end of the bytes that it may send
+        ("counted", np.int64),  # granted and not yet arrived, as counted in CREDIT_HOST.coming
+        ("next", np.int32),  # QP behind this one in the FIFO
+        ("listed", np.int32),
+    ],
+    align=True,
+)
+
+CREDIT_HOST = np.dtype(
+    [
+        ("head", np.int32),  # QPs that wait for credit, FIFO
+        ("tail", np.int32),
+        ("coming", np.int64),  # bytes granted and not yet arrived
+        ("next_ps", np.int64),  # first time at which another credit may go
+        ("armed", np.int64),  # the host's timer
+    ],
+    align=True,
+)
+
 NIC_CLASS = np.dtype(
     [
         ("first_qp", np.int32),  # QPs of a (host, class) are consecutive
@@ -598,6 +642,12 @@ class State(NamedTuple):
     last_seen: Annotated[Array, INT_HOP]  # (num_qps * max_hops,), by the sender; empty: not used
     link_bps: Int64  # (num_links,)
     base_rtt: Int64  # (num_tenants,), ps, round trip of an idle fabric
+    waited: Int64  # (num_packets,), ACKs: time at the receiver's NIC, ps; empty: not fed back
+    credit: Int64  # (2 * num_packets,), data: demand, limit; ACKs: granted; empty: no credits
+    credit_qp: Annotated[Array, CREDIT_QP]  # (num_qps,), or empty
+    credit_host: Annotated[Array, CREDIT_HOST]  # (num_hosts,), or empty
+    user_code: Int64  # (num_tenants,), address of the compiled function; 0: none
+    user_event: Annotated[Array, USER_EVENT]  # (1,)
     # jobs
     job: Annotated[Array, JOB]  # (num_jobs,)
     job_qp: Int32  # QPs of each job in its own order

@@ -8,8 +8,9 @@ insertion:
     [0, L)          ARRIVAL(link)
     [L, 2L)         TX_DONE(link)
     [2L, 2L + H)    WAKE(host)
-    from 2L + H     TIMER: a slot for each QP, member and job, then those of PFC (pfc_timers.py),
-                    then for each token bucket
+    from 2L + H     TIMER: a slot for each QP, member and job, for each QP if there is reordering
+                    and each host if there are credits; then those of PFC (pfc_timers.py), then for
+                    each token bucket
 
 For comparison with simulators that run events of one time in the order in which they were
 scheduled, ties can go by `State.event_order` instead (`SimulatorConfig.tie_order`).

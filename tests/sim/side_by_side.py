@@ -14,6 +14,7 @@ from roce_gym.sim.cc.hpcc import HPCC
 from roce_gym.sim.cc.records import qp_records
 from roce_gym.sim.cc.registry import CODES
 from roce_gym.sim.cc.timely import TIMELY
+from roce_gym.sim.types import CC_NONE, OWN_WINDOW
 from roce_gym.telemetry import Interval
 
 TOTALS = {
@@ -135,6 +136,13 @@ class SideBySide:
             ("nacks", state.receiver, "nacks"),
         ):
             pairs[name] = (records[name], [getattr(q, theirs) for q in naive.qps])
+        sets_window = state.sender["traits"] & OWN_WINDOW != 0
+        sets_window &= state.sender["cc"] != CC_NONE
+        if sets_window.any():
+            theirs = [
+                q.cc.window for q in naive.qps if q.cc.window is not None and q.cc.config.enabled
+            ]
+            pairs["window"] = (state.window[sets_window], theirs)
         if self.counts_events:
             pairs["events"] = (self.events, len(naive.events))
         return [name for name, (ours, theirs) in pairs.items() if not np.array_equal(ours, theirs)]

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import pytest
 from queueing_cases import Queueing
+from sender_cases import DRAWN
 from side_by_side import SideBySide
 from test_against_naive import LONG_WHEEL, checkpoints
 from tiny_cases import make_case
 
 from roce_gym import assembly
+
+ALGORITHMS = ((), ("dcqcn", "timely", "hpcc"), tuple(DRAWN), ("dcqcn", *DRAWN))
+"""By the case's number."""
 
 
 @pytest.fixture(autouse=True)
@@ -21,8 +25,9 @@ def long_wheel(monkeypatch):
 
 
 def check(number, steps):
-    algorithms = ("dcqcn", "timely", "hpcc") if number % 2 else ()
-    both = SideBySide(make_case(number, algorithms, Queueing(number), pfc=True, varied=True))
+    both = SideBySide(
+        make_case(number, ALGORITHMS[number % 4], Queueing(number), pfc=True, varied=True)
+    )
     for time in checkpoints(both.case, steps):
         assert both.advance(time) == [], time
 

@@ -306,7 +306,7 @@ def test_settings_from_plain_values():
 @pytest.mark.parametrize(
     ("cc", "tenant", "message"),
     [
-        ("swift", {}, "cc: must be 'dcqcn', 'timely' or 'hpcc'"),
+        ("cubic", {}, "cc: must be 'dcqcn', 'timely', 'hpcc'"),
         ("dcqcn", {"timely": {}}, "timely is given, but cc = 'dcqcn'"),
         ("timely", {"timely": {"t_low_us": 9, "t_high_us": 8}}, r"t_high_us = 8.*at least"),
         ("timely", {"timely": {"t_low": 9}}, "t_low"),

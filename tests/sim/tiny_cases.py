@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from sender_cases import DRAWN
 
 from roce_gym.assembly.devices import headroom_bytes
 from roce_gym.config import SENDER_CONFIGS, Scenario, Settings, validate_scenario
+from roce_gym.config.senders import OWN_WINDOWS
 from roce_gym.topology import build_network
 from roce_gym.topology.graph import Network
 from roce_gym.workload.plan import Plan
@@ -79,6 +81,8 @@ def make_case(
     r_senders = random.Random(f"senders {number}")
     if raw.get("routing", {}).get("policy", "ecmp") != "ecmp":
         algorithms = tuple(name for name in algorithms if name != "hpcc")
+    if raw["nic"].get("out_of_order") or raw["nic"].get("recovery") == "go_back_0":
+        algorithms = tuple(name for name in algorithms if name not in OWN_WINDOWS)
     if algorithms:
         _add_senders(r_senders, raw, algorithms)
     network = build_network(validate_scenario(raw).topology)
@@ -412,48 +416,19 @@ def _add_senders(r: random.Random, raw: dict[str, Any], algorithms: tuple[str, .
             "follows_rate": follows,
             "base_rtt_us": r.choice([None, 2.5, 40]),
         }
-        if r.random() < 0.8:
+        if r.random() < 0.8 and tenant["cc"] not in OWN_WINDOWS:
             tenant["window"] = window
+        if tenant["cc"] == "user":
+            tenant["user"] = DRAWN["user"](r)
         for sized in (one for job in tenant["jobs"] for one in job.get("flows", [job])):
             sized["bytes"] *= r.choice([1, 3, 6])  # rates take a few round trips to rise again
 
 
 def _senders(r: random.Random, scenario: Scenario) -> dict[str, Any]:
-    make = {"timely": _timely, "hpcc": _hpcc}
     return {
-        tenant.name: SENDER_CONFIGS[tenant.cc].model_validate(make[tenant.cc](r))
+        tenant.name: SENDER_CONFIGS[tenant.cc].model_validate(DRAWN[tenant.cc](r))
         for tenant in scenario.tenants
-        if tenant.cc in make
-    }
-
-
-def _timely(r: random.Random) -> dict[str, Any]:
-    low = r.choice([1, 2, 5, 20])
-    return {
-        "enabled": r.random() < 0.9,
-        "t_low_us": low,
-        "t_high_us": low * r.choice([1, 3, 30]),
-        "min_rtt_us": r.choice([0.5, 3, 20]),
-        "ewma_weight": r.choice([0.2, 0.875, 1]),
-        "beta": r.choice([0, 0.3, 0.8, 1]),
-        "rate_ai_mbps": r.choice([10, 700, 5_000]),
-        "rate_hai_mbps": r.choice([50, 9_000]),
-        "hai_after": r.choice([0, 2, 5]),
-        "min_rate_mbps": r.choice([300, 1_000, 7_000, 50_000]),
-        "max_rate_mbps": r.choice([0, 0, 0, 900, 12_000, 90_000]),
-    }
-
-
-def _hpcc(r: random.Random) -> dict[str, Any]:
-    return {
-        "enabled": r.random() < 0.9,
-        "target_utilisation": r.choice([0.3, 0.95, 1]),
-        "max_stage": r.choice([0, 1, 5]),
-        "rate_ai_mbps": r.choice([10, 700, 5_000]),
-        "min_rate_mbps": r.choice([300, 1_000, 7_000, 50_000]),
-        "max_rate_mbps": r.choice([0, 0, 0, 900, 12_000, 90_000]),
-        "tx_unit_bytes": r.choice([1, 128, 512]),
-        "queue_unit_bytes": r.choice([1, 80, 1_280]),
+        if tenant.cc in DRAWN
     }
 
 

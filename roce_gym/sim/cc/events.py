@@ -50,6 +50,7 @@ _on_cnp = _chain("on_cnp")
 _catch_up = _chain("catch_up")
 on_send = _chain("on_send")
 on_ack = _chain("on_ack", _not_moved)
+on_timeout = _chain("on_timeout")
 
 
 @helper

@@ -20,7 +20,7 @@ WORD_BYTES = 8
 _PACING_FIELDS = [(name, PACING[name]) for name in PACING.names or ()]
 
 
-def qp_record(fields: list[tuple[str, Any]]) -> np.dtype[Any]:
+def qp_record(fields: list[Any]) -> np.dtype[Any]:
     """The type of an algorithm's record of a QP, from its own fields."""
     return np.dtype([*_PACING_FIELDS, *fields], align=True)
 
