@@ -12,10 +12,8 @@ from roce_gym.sim.wheel import lowest_bit
 
 
 @helper
-def choose_class(s, link, special):
+def choose_class(s, link):
     """NONE, the first strict class, or the next in round robin, by packets or by bytes.
-
-    `special` is a constant: whether to look at more than what most scenarios use.
 
     PRECONDITION: the caller sends a packet of the class at once.
     """
@@ -26,7 +24,7 @@ def choose_class(s, link, special):
     strict = eligible & s.params[0]["strict"]
     if strict != 0:
         return lowest_bit(strict)
-    if special and s.params[0]["dwrr"] == 1:
+    if not s.plain and s.params[0]["dwrr"] == 1:
         return _next_by_deficit(s, link, eligible)
     cls = _next_in_turn(eligible, int64(wire["last_rr"]))
     wire["last_rr"] = cls

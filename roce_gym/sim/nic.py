@@ -47,29 +47,17 @@ _BIT_PS_PER_BYTE = 8 * 10**12
 @helper
 def next_from_host(s, link, now):
     """The packet a host sends next: control packets of a class before its QPs; NONE if none."""
-    if not s.plain and s.params[0]["special"] == 1:
-        return _next_special(s, link, now)
-    return _next_packet(s, link, now, False)
-
-
-@rare
-def _next_special(s, link, now):
-    """As above; code of its own, so that what is not used costs one branch."""
-    return _next_packet(s, link, now, True)
-
-
-@helper
-def _next_packet(s, link, now, special):
     params = s.params[0]
+    shaped = not s.plain and params["tenants_shaped"] == 1
     host = int64(s.link[link]["src"])
     release_paced(s, host, now)
-    if special and params["tenants_shaped"] == 1:
+    if shaped:
         hold_back(s, link, now)
     cls = _first_control(s, link)
     if cls != NONE:
         return _take_control(s, link, cls, now)
     while True:
-        cls = choose_class(s, link, special)
+        cls = choose_class(s, link)
         if cls == NONE:
             if not s.plain and params["scheduled_order"] == 1 and reopen_as_ns3(s, host, now):
                 continue
@@ -79,10 +67,10 @@ def _next_packet(s, link, now, special):
             return _take_control(s, link, cls, now)
         p = _next_data(s, link, host, cls, now)
         if p == NONE:  # that QP's window has closed
-            if special and params["tenants_shaped"] == 1:
+            if shaped:
                 hold_back(s, link, now)
             continue
-        if special and params["tenants_shaped"] == 1:
+        if shaped:
             take_tenant_tokens(s, int64(s.packet[p]["qp"]), int64(s.packet[p]["size"]), now)
         return p
 
@@ -103,7 +91,7 @@ def _first_control(s, link):
 def _take_control(s, link, cls, now):
     p = take(s, link, cls, now)
     update_waiting(s, link, cls)
-    if s.params[0]["feedback"] & FEEDBACK_WAIT != 0:
+    if not s.plain and s.params[0]["feedback"] & FEEDBACK_WAIT != 0:
         end_waiting(s, p, now)
     return p
 

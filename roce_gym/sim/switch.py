@@ -30,19 +30,6 @@ _MAX_INT32 = 2**31 - 1
 @helper
 def forward(s, link, p, now):
     """A packet has arrived at a switch. Returns the output link to serve, or NONE."""
-    if not s.plain and s.params[0]["special"] == 1:
-        return _forward_special(s, link, p, now)
-    return _forward(s, link, p, now, False)
-
-
-@rare
-def _forward_special(s, link, p, now):
-    """As above; code of its own, so that what is not used costs one branch."""
-    return _forward(s, link, p, now, True)
-
-
-@helper
-def _forward(s, link, p, now, special):
     params = s.params[0]
     packet = s.packet[p]
     hop = packet["hop"] + 1
@@ -63,7 +50,7 @@ def _forward(s, link, p, now, special):
     number = s.link[link]["dst"] - params["num_hosts"]
     pool = number
     fits = True
-    if special:
+    if not s.plain and params["special"] == 1:
         pool = pool_of(s, number, cls)
         fits = _fits_egress(s, s.switch[pool], out, cls, packet["size"])
     switch = s.switch[pool]
@@ -184,22 +171,11 @@ def _return_headroom(s, ingress, number, size):
 @helper
 def next_from_switch(s, link, now):
     """Takes the packet an output sends next; NONE if it has none to send."""
-    if not s.plain and s.params[0]["special"] == 1:
-        return _next_special(s, link, now)
-    return _next_packet(s, link, now, False)
-
-
-@rare
-def _next_special(s, link, now):
-    return _next_packet(s, link, now, True)
-
-
-@helper
-def _next_packet(s, link, now, special):
     params = s.params[0]
+    special = not s.plain and params["special"] == 1
     if special and params["shaped"] != 0:
         withhold(s, link, now)
-    cls = choose_class(s, link, special)
+    cls = choose_class(s, link)
     if cls == NONE:
         return NONE
     port = link * params["num_classes"] + cls
