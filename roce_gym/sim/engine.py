@@ -134,7 +134,7 @@ def _on_late_timer(s, timer, now):
     params = s.params[0]
     before = 2 * params["num_links"] + params["num_hosts"] + params["num_qps"]
     credits = params["first_pfc_slot"] - s.credit_host.size - before - params["num_members"]
-    if timer < s.job.size:
+    if s.plain or timer < s.job.size:
         on_job_timer(s, timer, now)
     elif timer >= credits:
         on_credit_timer(s, timer - credits, now)
@@ -177,7 +177,7 @@ def _handle(s, slot, now):
         link = int64(s.host_link[slot - 2 * links])
     elif slot < params["first_bucket"]:
         link = _on_timer(s, slot - 2 * links - params["num_hosts"], now)
-    else:
+    elif not s.plain:
         link = _on_bucket(s, slot - params["first_bucket"])
     return link
 

@@ -21,12 +21,15 @@ import numba
 import numpy as np
 from numba import njit
 
+from roce_gym.sim.prune import Compiler
+
 logger = logging.getLogger(__name__)
 
 _COMMON: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "fastmath": False,
+    "pipeline_class": Compiler,
 }
 _SLOW_COMPILE_S = 1.5
 

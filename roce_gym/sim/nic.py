@@ -48,10 +48,9 @@ _BIT_PS_PER_BYTE = 8 * 10**12
 def next_from_host(s, link, now):
     """The packet a host sends next: control packets of a class before its QPs; NONE if none."""
     params = s.params[0]
-    shaped = not s.plain and params["tenants_shaped"] == 1
     host = int64(s.link[link]["src"])
     release_paced(s, host, now)
-    if shaped:
+    if not s.plain and params["tenants_shaped"] == 1:
         hold_back(s, link, now)
     cls = _first_control(s, link)
     if cls != NONE:
@@ -67,10 +66,10 @@ def next_from_host(s, link, now):
             return _take_control(s, link, cls, now)
         p = _next_data(s, link, host, cls, now)
         if p == NONE:  # that QP's window has closed
-            if shaped:
+            if not s.plain and params["tenants_shaped"] == 1:
                 hold_back(s, link, now)
             continue
-        if shaped:
+        if not s.plain and params["tenants_shaped"] == 1:
             take_tenant_tokens(s, int64(s.packet[p]["qp"]), int64(s.packet[p]["size"]), now)
         return p
 

@@ -129,7 +129,7 @@ def _heed(s, link, cls, now):
         if state["hold_armed"] == 0:
             state["hold_armed"] = 1
             push_far(s, hold_slot(s, port), state["expires_ps"])
-    if params["watchdog"] == WATCH_NOT or s.watchdog[port]["watched"] == 0:
+    if s.plain or params["watchdog"] == WATCH_NOT or s.watchdog[port]["watched"] == 0:
         return True
     dog = s.watchdog[port]
     dog["heard"] = 1

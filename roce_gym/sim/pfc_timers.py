@@ -59,7 +59,7 @@ def on_pfc_timer(s, timer, now):
         if timer < 2 * ports:
             return _on_refresh(s, timer - ports, now)
         timer -= 2 * ports
-    if s.params[0]["watchdog"] != WATCH_NOT:
+    if not s.plain and s.params[0]["watchdog"] != WATCH_NOT:
         if timer < ports:
             return _on_poll(s, timer, now)
         timer -= ports

@@ -49,7 +49,9 @@ def sendable(s, qp):
         or sender["snd_nxt"] - sender["snd_una"] < window_of(s, qp)
     ):
         return True
-    return not s.plain and s.params[0]["receiving"] == SELECTIVE and _knows_a_gap(s, qp)
+    if not s.plain and s.params[0]["receiving"] == SELECTIVE:
+        return _knows_a_gap(s, qp)
+    return False
 
 
 @rare
@@ -123,12 +125,12 @@ def withdraw(s, qp):
     if sender["state"] == READY:
         _leave_ready(s, qp)
         sender["state"] = IDLE
-        if s.params[0]["tenants_shaped"] == 1:
+        if not s.plain and s.params[0]["tenants_shaped"] == 1:
             give_up_grant(s, qp)
     elif sender["state"] == PACED:
         drop_paced(s, qp)
         sender["state"] = IDLE
-    elif sender["state"] == HELD:
+    elif not s.plain and sender["state"] == HELD:
         drop_held(s, qp)
         sender["state"] = IDLE
 

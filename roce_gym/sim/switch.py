@@ -172,8 +172,7 @@ def _return_headroom(s, ingress, number, size):
 def next_from_switch(s, link, now):
     """Takes the packet an output sends next; NONE if it has none to send."""
     params = s.params[0]
-    special = not s.plain and params["special"] == 1
-    if special and params["shaped"] != 0:
+    if not s.plain and params["shaped"] != 0:
         withhold(s, link, now)
     cls = choose_class(s, link)
     if cls == NONE:
@@ -190,7 +189,7 @@ def next_from_switch(s, link, now):
     came_on = packet["stamp"]
     number = s.link[link]["src"] - params["num_hosts"]
     pool = number
-    if special:
+    if not s.plain and params["special"] == 1:
         pool = pool_of(s, number, cls)
         if (params["shaped"] >> cls) & 1 == 1:
             spend(s.bucket[port], int64(packet["size"]), now)

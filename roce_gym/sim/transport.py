@@ -102,9 +102,11 @@ def _on_data(s, out, p, qp, seq, payload, flags, now):
     receiver = s.receiver[qp]
     answered = False
     ack = NONE
-    demands = not s.plain and flags & DEMANDS != 0
-    demand = s.credit[2 * p] if demands else ZERO
-    limit = s.credit[2 * p + 1] if demands else ZERO
+    demand = ZERO
+    limit = ZERO
+    if not s.plain and flags & DEMANDS != 0:
+        demand = s.credit[2 * p]
+        limit = s.credit[2 * p + 1]
     ce = flags & CE
     if ce != 0 and params["cnp_packets"] == 1 and flags & ASKS == 0:
         answered = send_cnp(s, out, qp, now)
@@ -127,7 +129,7 @@ def _on_data(s, out, p, qp, seq, payload, flags, now):
         answered = True
         if not s.plain and flags & TRACED != 0:
             return_feedback(s, p, ack, now)
-    if demands:
+    if not s.plain and flags & DEMANDS != 0:
         take_demand(s, int64(s.link[out]["src"]), qp, seq + payload, demand, limit, now)
     return out if answered else NONE
 
@@ -239,9 +241,9 @@ def on_retransmission_timer(s, qp, now):
     if sender["retries"] > params["retry_limit"]:
         fail(s, qp)
         return
-    if params["receiving"] == GO_BACK_0:
+    if not s.plain and params["receiving"] == GO_BACK_0:
         sender["snd_una"] = message_start(s, qp)
-    elif params["receiving"] == SELECTIVE:
+    elif not s.plain and params["receiving"] == SELECTIVE:
         forget_requests(s, qp)
     go_back(s, qp)
     arm_retransmission(s, qp, now + params["rto_ps"])
