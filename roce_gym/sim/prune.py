@@ -22,8 +22,8 @@ def _reads_plain(value: Any) -> bool:
     return isinstance(value, ir.Expr) and value.op == "getattr" and value.attr == "plain"
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)  # type: ignore[untyped-decorator]
-class _StateConstants(FunctionPass):  # type: ignore[misc]
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _StateConstants(FunctionPass):
     """Replaces `s.plain` by True or False wherever `s` is an argument."""
 
     _name = "roce_gym_state_constants"
@@ -51,7 +51,7 @@ class _StateConstants(FunctionPass):  # type: ignore[misc]
         return changed
 
 
-class Compiler(CompilerBase):  # type: ignore[misc]
+class Compiler(CompilerBase):
     """Numba's compiler with that pass in front."""
 
     def define_pipelines(self) -> list[Any]:
