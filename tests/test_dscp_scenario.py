@@ -60,3 +60,25 @@ def test_the_report_names_the_switch(capsys):
     assert main(["run", "dscp_mismatch"]) == 0
     text = capsys.readouterr().out
     assert "DSCP MISMATCH  switch 16 takes DSCP 26 (roce) as best_effort" in text
+
+
+def test_a_deadlock_is_found_whatever_switches_call_the_class(capsys):
+    # Switch 4 takes RoCE as storage, and calls that priority 3: on the wire nothing differs.
+    like_roce = "buffer: {alpha: 0.125}, ecn: {kmin_bytes: 20000, kmax_bytes: 20000, pmax: 1}"
+    classes = ", ".join(
+        f"{{name: {name}, priority: {priority}, {like_roce}}}"
+        for name, priority in (("roce", 3), ("storage", 4))
+    )
+    changed = "map: {24: storage}, priorities: {roce: 4, storage: 3}"
+    found = []
+    for overrides in ("[]", f"[{{switches: [4], {changed}}}]"):
+        changes = f"classes=[{classes}]", f"switch.dscp={{overrides: {overrides}}}"
+        options = [option for change in changes for option in ("--set", change)]
+        assert main(["run", "pfc_deadlock", "--json", *options]) == 0
+        found.append(json.loads(capsys.readouterr().out)["fabric"])
+    usual, renamed = found
+    assert [one["taken_as"] for one in renamed["dscp_mismatches"] if "taken_as" in one]
+    assert usual["deadlock"]["class"] == "roce"
+    assert renamed["deadlock"] == usual["deadlock"] | {"class": "storage"}  # as switch 4 says
+    for name in ("pause_frames", "dropped_packets", "queue_max_bytes", "events"):
+        assert renamed[name] == usual[name], name

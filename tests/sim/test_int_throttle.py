@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sender_runs import NO_ECN, delivered, incast, mean_queue, pauses, peak_queue, total_rate
+from sender_runs import NO_ECN, delivered, incast, mean_queue, pauses, peak_queue
 from test_hand_computed import ACK, FRAME, LINE, PAYLOAD, D, S, build, flow, flows, tenant
 
 from roce_gym.sim import engine
@@ -73,9 +73,9 @@ KNOBS = [
     ("full_fraction", 0.65, 1.0, mean_queue, True, {"size": 10**9}),
     ("gain", 0.05, 1.0, peak_queue, False, {"size": 10**9}),
     ("rate_ai_mbps", 10, 500, delivered, True, LONG | {"us": 3_000}),
-    ("min_rate_mbps", 10, 40_000, total_rate, True, {"size": 10**9}),
+    ("min_rate_mbps", 10, 40_000, pauses, True, {"size": 10**9}),
     ("max_rate_mbps", 10_000, 90_000, mean_queue, True, {}),
-    ("update_interval_us", 2, 200, delivered, False, LONG | {"us": 3_000}),
+    ("update_interval_us", 2, 200, peak_queue, True, {"size": 10**9}),
 ]
 
 
@@ -89,15 +89,45 @@ def test_each_parameter_bites(name, low, high, metric, grows, run):
 # --------------------------------------------------------------------------- PFC
 
 
-@pytest.mark.parametrize("buffer", [{"alpha": 0.125}, {"static_threshold_bytes": 400_000}])
-@pytest.mark.parametrize("senders", [4, 8, 32])
-def test_it_keeps_an_incast_from_pausing_and_the_port_busy(senders, buffer):
-    run = PER_PACKET | {"senders": senders, "size": 10**8, "us": 4_000}
+DYNAMIC, STATIC = {"alpha": 0.125}, {"static_threshold_bytes": 400_000}
+
+
+def paused_and_throttled(senders, buffer, params, **run):
+    run |= {"senders": senders, "size": 10**8, "us": 4_000}
     run |= {"classes": [{"ecn": NO_ECN, "buffer": buffer}]}
-    paused, throttled = incast("none", {}, **run), incast("int_throttle", {}, **run)
+    return incast("none", {}, **run), incast("int_throttle", params, **run)
+
+
+@pytest.mark.parametrize(
+    ("senders", "buffer", "params"),
+    [
+        (4, DYNAMIC, {}),
+        (8, DYNAMIC, {}),
+        (4, STATIC, {}),
+        (8, STATIC, {}),
+        (16, DYNAMIC, {"start_fraction": 0.3, "full_fraction": 0.6}),
+    ],
+)
+def test_it_keeps_an_incast_from_pausing_and_the_port_busy(senders, buffer, params):
+    paused, throttled = paused_and_throttled(senders, buffer, params, **PER_PACKET)
     assert pauses(paused) > 100
     assert pauses(throttled) == 0
-    assert delivered(throttled) > 0.9 * delivered(paused)
+    assert delivered(throttled) > 0.95 * delivered(paused)
+
+
+def test_coalesced_acks_are_early_enough_for_a_large_buffer():
+    paused, throttled = paused_and_throttled(8, DYNAMIC, {}, nic={"ack_every": 16})
+    assert pauses(paused) > 100
+    assert pauses(throttled) == 0
+
+
+def test_many_senders_at_once_need_earlier_fractions():
+    # A sender hears something every 32 packets, in which 134 KB of its own may come. What is left
+    # of the threshold is less from 60 % on, as it shrinks while all ports fill.
+    early = {"start_fraction": 0.2, "full_fraction": 0.4}
+    paused, late = paused_and_throttled(32, DYNAMIC, {}, **PER_PACKET)
+    _, throttled = paused_and_throttled(32, DYNAMIC, early, **PER_PACKET)
+    assert pauses(paused) > pauses(late) > 50 > 5 > pauses(throttled)
 
 
 # --------------------------------------------------------------------------- none
