@@ -50,12 +50,25 @@ def _long_paused(state: t.State) -> list[int]:
     params: Any = state.params[0]
     classes = int(params["num_classes"])
     links = state.link[told // classes]
+    queues = np.array([queue_of(state, int(port)) for port in told])
     hold_ps = PAUSE_QUANTUM_BYTES * (int(params["quanta"]) or MAX_QUANTA) * links["ps_per_kib"]
-    is_paused = (links["paused"] >> (told % classes)) & 1 != 0
-    since_ps = state.pfc["paused_since_ps"][told]
+    is_paused = (links["paused"] >> (queues % classes)) & 1 != 0
+    is_paused &= queues != t.NONE
+    since_ps = state.pfc["paused_since_ps"][queues]
     is_long = since_ps < int(state.core[0]["now_ps"]) - hold_ps // KIB
     found: NDArray[np.intp] = told[is_paused & is_long]
     return [int(port) for port in found]
+
+
+def queue_of(state: t.State, port: int) -> int:
+    """The output queue that a port pauses; NONE: its pauses mean no class to the other end."""
+    params: Any = state.params[0]
+    if params["maps_priorities"] == 0:
+        return port
+    classes = int(params["num_classes"])
+    link, cls = divmod(port, classes)
+    heard = int(state.heard[(link ^ 1) * classes + cls])
+    return int(t.NONE) if heard == t.NONE else link * classes + heard
 
 
 def _bytes_by_input(state: t.State, port: int) -> dict[int, int]:
@@ -64,10 +77,11 @@ def _bytes_by_input(state: t.State, port: int) -> dict[int, int]:
     out: dict[int, int] = {}
     if state.link[port // classes]["src"] < num_hosts:
         return out
-    p = int(state.queue[port]["head"])
+    queue = queue_of(state, port)
+    p = int(state.queue[queue]["head"])
     while p != t.NONE:
         packet: Any = state.packet[p]
-        came_from = int(packet["stamp"]) * classes + port % classes
+        came_from = int(packet["stamp"]) * classes + queue % classes
         out[came_from] = out.get(came_from, 0) + int(packet["size"])
         p = int(packet["next"])
     return out

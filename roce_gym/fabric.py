@@ -14,7 +14,7 @@ from roce_gym.assembly import build_state
 from roce_gym.assembly.link_events import LinkSchedule
 from roce_gym.assembly.pools import link_free_list
 from roce_gym.config import Scenario, Settings, class_order
-from roce_gym.deadlock import find_deadlock
+from roce_gym.deadlock import find_deadlock, queue_of
 from roce_gym.errors import SimulationError
 from roce_gym.presets import resolve_settings
 from roce_gym.sim import engine
@@ -43,10 +43,8 @@ def _call(kernel: Any, *args: Any) -> Any:
     return result
 
 
-_GROWING = (
-    *("packet", "packet_order", "sent", "seen", "span", "waited", "credit"),
-    *("message", "hop_set", "hop_link"),
-)
+_BESIDE_PACKETS = ("packet_order", "sent", "seen", "span", "waited", "level", "credit")
+_GROWING = ("packet", *_BESIDE_PACKETS, "message", "hop_set", "hop_link")
 """Arrays that change their length during a run."""
 
 
@@ -202,9 +200,10 @@ class Fabric:
         if not circle:
             return ()
         order, since = class_order(self.scenario), self._state.pfc["paused_since_ps"]
+        ports = (link * (len(order) + 1) + cls for link, cls in circle)
         return tuple(
-            (link, order[cls - 1], int(since[link * (len(order) + 1) + cls]))
-            for link, cls in circle
+            (link, order[cls - 1], int(since[queue_of(self._state, port)]))
+            for (link, cls), port in zip(circle, ports, strict=True)
         )
 
     def _change_links(self) -> None:
@@ -233,7 +232,7 @@ class Fabric:
             self._enlarge("packet", "free_packet", "packets_left")
             beside = {
                 name: _doubled(getattr(self._state, name))
-                for name in ("packet_order", "sent", "seen", "span", "waited", "credit")
+                for name in _BESIDE_PACKETS
                 if len(getattr(self._state, name)) > 1
             }
             self._hold(self._state._replace(**beside))

@@ -130,8 +130,8 @@ def _word(fault: Any, place: tuple[str, ...], types: list[Any]) -> tuple[tuple[s
     if kind == "extra_forbidden":
         known = ", ".join(name for one in types for name in getattr(one, "model_fields", ()))
         return place, f"unknown key{shown}" + (f"; allowed: {known}" if known else "")
-    if fault["loc"][-1:] == ("[key]",):
-        return place, f"unknown key; allowed: {context.get('expected', '')}"
+    if fault["loc"][-1:] == ("[key]",) and "expected" in context:
+        return place, f"unknown key; allowed: {context['expected']}"
     if kind == "too_short":
         return place, f"must have at least {context['min_length']} item(s)"
     if kind in ("model_type", "model_attributes_type", "dict_type"):

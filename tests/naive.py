@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+import naive_dscp
 import naive_repair
 from naive_cc import SENDERS, Ack, Hop, Path, Sender, base_rtt
 from naive_routing import Routes
@@ -78,6 +79,7 @@ class Packet:
     came_on: int = -1  # at a switch: input link
     gap: tuple[int, int] = (0, 0)  # NACK of selective repeat
     hops: list[Hop] = field(default_factory=list)  # what switches wrote into the data packet
+    level: float = 0.0  # likewise: of the fullest buffer
 
 
 class Link:
@@ -892,6 +894,7 @@ class NaiveSimulator:
         if chosen is None:
             self.lost[link.id] += 1
             return
+        packet.cls = naive_dscp.class_at(self, link.dst, packet)
         switch, slot = self.switches[link.dst], self.inputs[link.id, packet.cls]
         c, s, index = packet.cls, packet.size, self.scenario_index[packet.cls]
         for port in (chosen, link.id ^ 1):
@@ -955,10 +958,17 @@ class NaiveSimulator:
         if packet.kind == "DATA":
             queued = sum(link.queue_bytes(k) for k in range(len(self.classes)))
             packet.hops.append(Hop(t, link.tx_bytes, queued, link.rate))
+            packet.level = max(packet.level, self._level(link.src, packet))
         link.tx_bytes += packet.size
         self._transmit(link, packet, t)
         if any(not link.paused[c] for c in waiting()):
             self._make_tx_done_pending(link)
+
+    def _level(self, node: int, packet: Packet) -> float:
+        """How full the buffer is that a packet has left: 1 at the threshold of PFC."""
+        switch, slot = self.switches[node], self.inputs[packet.came_on, packet.cls]
+        held, limit = self._used(slot) + slot.headroom_used, self._threshold(switch, slot)
+        return held / limit if held < limit else 1.0
 
     def _leave(self, output: Link, packet: Packet, t: int) -> None:
         """A packet starts transmission at a switch; it is no longer in its queue."""
@@ -1033,7 +1043,10 @@ class NaiveSimulator:
             self._make_tx_done_pending(back)
 
     def _on_pfc(self, link: Link, packet: Packet, t: int) -> None:
-        sender, c = self.links[link.id ^ 1], packet.paused_class
+        sender = self.links[link.id ^ 1]
+        c = naive_dscp.class_heard(self, link, packet.paused_class)
+        if c is None:
+            return
         if packet.kind == "RESUME":
             self._end_pause(sender, c, t)
             return
@@ -1514,6 +1527,7 @@ class NaiveSimulator:
                 packet.sent = -1  # brings nothing back
             else:
                 packet.sent, packet.hops, asks = data.sent, data.hops, data.asks
+                packet.level = data.level
             packet.cnp_flag = qp.ce_seen and (nic.cnp_mode == "ack_echo" or asks)
             packet.queued, packet.granted = t, qp.granted
             qp.ce_seen = False
@@ -1555,6 +1569,7 @@ class NaiveSimulator:
                 is_loss=is_loss,
                 echo=packet.cnp_flag,
                 granted=packet.granted,
+                level=packet.level,
             )
             moved = qp.cc.on_ack(ack, t)
             if moved is not None:

@@ -48,6 +48,7 @@ class Ack:
     is_loss: bool  # a NACK that made the QP go back
     echo: bool  # of a CE mark
     granted: int  # by the receiver: all bytes before may be sent
+    level: float = 0.0  # of the fullest buffer that the data packet met
 
 
 class Sender:

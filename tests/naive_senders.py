@@ -1,5 +1,5 @@
-"""Sender algorithms that react to ACKs, for `naive.py`: rules of `docs/rules.md` (8.4 to 8.9), once
-more.
+"""Sender algorithms that react to ACKs, for `naive.py`: rules of `docs/rules.md` (8.4 to 8.11),
+once more.
 
 Where `asks` is True, `window`, in bytes, is the QP's, and each data packet asks for an ACK.
 """
@@ -260,6 +260,27 @@ class User(Reacting):
         self.tell(5 if ack.is_nack else 4, t, rtt=ack.rtt, acked=ack.acked)
 
 
+class IntThrottle(Reacting):
+    """8.10."""
+
+    def _start(self) -> None:
+        self.reference, self.updated = self.rate, 0
+
+    def _lower(self) -> None:
+        self.reference = min(self.reference, self.max_rate)
+
+    def on_ack(self, ack: Ack, t: int) -> None:
+        c = self.config
+        if ack.level < c.start_fraction:
+            wanted = self.reference + mbps_to_bps(c.rate_ai_mbps)
+        else:
+            excess = (ack.level - c.start_fraction) / (c.full_fraction - c.start_fraction)
+            wanted = int(self.reference * (1 - c.gain * min(1.0, excess)))
+        self.rate = min(max(wanted, mbps_to_bps(c.min_rate_mbps)), self.max_rate)
+        if t - self.updated >= us_to_ps(c.update_interval_us):
+            self.reference, self.updated = self.rate, t
+
+
 REACTING: dict[str, type[Sender]] = {
     "swift": Swift,
     "rtt": Rtt,
@@ -267,4 +288,6 @@ REACTING: dict[str, type[Sender]] = {
     "reno": Reno,
     "user": User,
     "credit": Credit,
+    "int_throttle": IntThrottle,
+    "none": Reacting,
 }

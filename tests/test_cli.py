@@ -40,6 +40,7 @@ FABRIC_KEYS = CLASS_KEYS | {
     "pause_frames_worst_port",
     "pause_frames_of_worst_port",
     "drops",
+    "dscp_mismatches",
     "lost_packets",
     "losses",
     "queue_max_port",

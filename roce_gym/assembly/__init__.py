@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_gym.assembly.devices import make_ingress, make_links, make_queues
+from roce_gym.assembly.dscp import make_dscp
 from roce_gym.assembly.endpoints import (
     make_held,
     make_paced,
@@ -100,10 +101,12 @@ def build_state(
     kicks = network.num_links if scenario.link_events else 0
     routes = make_routes(scenario, network, plan, max_hops)
     base_rtt = base_rtts_of_tenants_ps(scenario, network, plan)
+    dscp = make_dscp(scenario, network, plan, internal)
+    params = _params(scenario, network, plan, seed, max_hops, (buckets - 2) << shift, first_bucket)
+    params["num_marks"] = len(dscp["class_at"]) // max(1, network.num_switches)
+    params["maps_priorities"] = len(dscp["heard"]) > 0
     return t.State(
-        params=_params(
-            scenario, network, plan, seed, max_hops, (buckets - 2) << shift, first_bucket
-        ),
+        params=params,
         core=make_core(places, shift, len(packet), len(message)),
         event_ps=np.full(slots, t.FOREVER, np.int64),
         event_next=np.full(slots, t.NONE, np.int32),
@@ -133,6 +136,7 @@ def build_state(
         storm=make_storms(scenario, network, internal),
         path=path,
         **routes,
+        **dscp,
         held=make_held(scenario.nic, plan),
         resend=make_resend(scenario.nic, plan),
         span=np.zeros(len(packet) if scenario.nic.out_of_order else 1, t.SPAN),

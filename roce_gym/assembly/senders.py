@@ -56,11 +56,13 @@ def make_feedback(
     times = num_packets if feedback & t.FEEDBACK_RTT else 0
     hops = max_hops if feedback & t.FEEDBACK_INT else 0
     waits = num_packets if feedback & t.FEEDBACK_WAIT else 0
+    levels = num_packets if feedback & t.FEEDBACK_LEVEL else 0
     return {
         "sent": np.zeros(times, np.int64),
         "seen": np.zeros(num_packets * hops, t.INT_HOP),
         "last_seen": np.zeros(num_qps * hops, t.INT_HOP),
         "waited": np.zeros(waits, np.int64),
+        "level": np.zeros(levels, np.float64),
         "user_code": np.zeros(len(scenario.tenants), np.int64),
         "user_event": np.zeros(1, t.USER_EVENT),
     }

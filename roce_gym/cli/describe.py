@@ -11,6 +11,7 @@ from roce_gym.assembly.devices import headroom_bytes
 from roce_gym.cli.case import Case, load_case
 from roce_gym.cli.describe_network import describe_network
 from roce_gym.cli.describe_text import describe_in_text
+from roce_gym.cli.dscp_results import describe_dscp
 from roce_gym.cli.text import to_json
 from roce_gym.config import pool_numbers, pool_sizes
 from roce_gym.knobs import KnobSpace
@@ -34,6 +35,7 @@ def resolve(case: Case) -> dict[str, Any]:
         "settings": case.settings.model_dump(mode="json"),
         "network": describe_network(case.network),
         "buffer": _buffer(case),
+        "dscp": describe_dscp(case.scenario, case.network),
         "tenants": _tenants(case),
         "knobs": [
             {"name": k.name, "low": k.low, "high": k.high, "unit": k.unit, "is_log": k.is_log}

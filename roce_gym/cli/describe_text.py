@@ -8,6 +8,7 @@ from roce_gym.asics import ASICS
 from roce_gym.cli.case import Case
 from roce_gym.cli.catalogue import describe_asic
 from roce_gym.cli.describe_network import plural
+from roce_gym.cli.dscp_results import dscp_rows
 from roce_gym.cli.text import facts, number, percent, short, table
 from roce_gym.config import (
     DcqcnConfig,
@@ -40,6 +41,7 @@ def describe_in_text(case: Case, found: dict[str, Any]) -> str:
         ),
         "topology\n" + facts(_topology_rows(case, found["network"])),
         "traffic classes\n" + _class_table(case, found["buffer"]),
+        *(["DSCP to class\n" + facts(list(dscp_rows(found["dscp"])))] if found["dscp"] else []),
         "switch buffer\n" + facts(_buffer_rows(found["buffer"])),
         "PFC\n" + facts(_pfc_rows(case)),
         *(["shapers\n" + facts(shapers)] if (shapers := _shaper_rows(case)) else []),

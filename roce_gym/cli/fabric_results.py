@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roce_gym.assembly.dscp import mismatches
 from roce_gym.cli.pfc_results import drops_by_cause, facing, leading, pfc_results
 from roce_gym.cli.tally import Tally
 from roce_gym.config import Scenario, Settings
@@ -41,6 +42,7 @@ def fabric_results(
         "ecn_marked_share": _share(sums["ecn_marked_packets"][out], sums["tx_packets"][out]),
         "dropped_packets": int(dropped.sum()),
         "drops": drops,
+        "dscp_mismatches": mismatches(scenario, network),
         "lost_packets": int(sums["lost_packets"].sum()),
         "losses": _losses(sums["lost_packets"], network),
         **_queue_results(tally, scenario, settings, network, out),

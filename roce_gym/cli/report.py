@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from roce_gym.cli.dscp_results import mismatch_text
 from roce_gym.cli.text import facts, number, percent, table
 
 _MAX_PLACES = 5
@@ -89,6 +90,8 @@ def _fabric(fabric: dict[str, Any]) -> list[tuple[str, str]]:
         ("lost on links", _counted(fabric["lost_packets"], fabric["losses"])),
         ("longest queue", _queue(fabric)),
     ]
+    if fabric["dscp_mismatches"]:
+        rows.append(("DSCP MISMATCH", mismatch_text(fabric["dscp_mismatches"])))
     if fabric["unreachable_queue_pairs"]:
         rows.append(("CUT OFF", f"{fabric['unreachable_queue_pairs']} queue pairs have no route"))
     if fabric["failed_queue_pairs"]:

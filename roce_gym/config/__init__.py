@@ -11,9 +11,12 @@ from roce_gym.config.clos import Clos3, FatTree, LeafSpine, RailOptimised
 from roce_gym.config.credit import CreditConfig
 from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
+from roce_gym.config.dscp import CODES_PER_PRIORITY, DscpConfig, DscpOverride
 from roce_gym.config.faults import FaultsConfig, Storm
 from roce_gym.config.fields import MAX_PRIORITIES, MAX_RATE_GBPS, MAX_VALUE, MIN_RATE_GBPS
+from roce_gym.config.int_throttle import IntThrottleConfig
 from roce_gym.config.networks import Dumbbell, Ring, Star, Topology, TopologyFile, Triangle
+from roce_gym.config.none import NoneConfig
 from roce_gym.config.pfc import MAX_QUANTA, PfcConfig, WatchdogConfig
 from roce_gym.config.queueing import check_shapers, pool_numbers, pool_sizes
 from roce_gym.config.routing import (
@@ -64,6 +67,7 @@ from roce_gym.config.tenants import (
 from roce_gym.config.user import UserConfig
 
 __all__ = [
+    "CODES_PER_PRIORITY",
     "MAX_PRIORITIES",
     "MAX_QUANTA",
     "MAX_RATE_GBPS",
@@ -82,6 +86,8 @@ __all__ = [
     "CreditConfig",
     "DcqcnConfig",
     "DctcpConfig",
+    "DscpConfig",
+    "DscpOverride",
     "Dumbbell",
     "EcnConfig",
     "FatTree",
@@ -90,6 +96,7 @@ __all__ = [
     "FlowList",
     "HpccConfig",
     "Incast",
+    "IntThrottleConfig",
     "Job",
     "LeafSpine",
     "LinkDown",
@@ -97,6 +104,7 @@ __all__ = [
     "LinkLossy",
     "LinkSlow",
     "NicConfig",
+    "NoneConfig",
     "PfcConfig",
     "Placement",
     "RailOptimised",

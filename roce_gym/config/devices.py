@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from roce_gym.asics import ASICS, Asic, AsicName
+from roce_gym.config.dscp import Dscp, DscpConfig
 from roce_gym.config.fields import MAX_PRIORITIES, Bytes, Model, NonNegative, Positive
 from roce_gym.config.settings import MAX_WEIGHT, BufferConfig, EcnConfig, ShaperConfig
 
@@ -16,6 +17,9 @@ class TrafficClass(Model):
 
     name: str = "roce"
     priority: Annotated[int, Field(ge=0, lt=MAX_PRIORITIES)] = 3
+    dscp: Dscp | None = Field(
+        None, description="of its packets, as switch.dscp maps it; None: 8 x priority (RFC 2474)"
+    )
     lossless: bool = True
     scheduling: Literal["strict", "round_robin", "dwrr"] = Field(
         "round_robin",
@@ -113,6 +117,9 @@ class SwitchConfig(Model):
         None,
         description="headroom that all ports and classes of a switch share, each up to its own "
         "(SONiC's BUFFER_POOL xoff); None: each has its own",
+    )
+    dscp: DscpConfig | None = Field(
+        None, description="None: a packet is of its sender's class at every switch"
     )
     dwrr_quantum_bytes: Annotated[int, Field(ge=64, le=2**20)] | None = Field(
         None,

@@ -8,6 +8,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from roce_gym.asics import ASICS
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass, with_default_alpha
+from roce_gym.config.dscp import check_dscp
 from roce_gym.config.faults import FaultsConfig
 from roce_gym.config.fields import MAX_PRIORITIES, Model, NonNegative
 from roce_gym.config.networks import Topology
@@ -99,6 +100,7 @@ class Scenario(Model):
         for field, value in used:
             if value not in names:
                 raise ValueError(f"{field} = {value!r} is not a class; allowed: {sorted(names)}")
+        check_dscp(self.switch.dscp, self.classes, self.tenants)
         lossless = sorted(c.name for c in self.classes if c.lossless)
         for i, storm in enumerate(self.faults.storms):
             if storm.traffic_class not in lossless:

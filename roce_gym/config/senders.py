@@ -9,6 +9,8 @@ from pydantic import Field, model_validator
 from roce_gym.config.credit import CreditConfig
 from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.fields import Fraction, Model, NonNegative, Positive
+from roce_gym.config.int_throttle import IntThrottleConfig
+from roce_gym.config.none import NoneConfig
 from roce_gym.config.tcp import DctcpConfig, RenoConfig
 from roce_gym.config.user import UserConfig
 
@@ -123,11 +125,23 @@ class HpccConfig(Model):
 
 
 AlgorithmName = Literal[
-    "dcqcn", "timely", "hpcc", "swift", "rtt", "dctcp", "reno", "user", "credit"
+    "dcqcn",
+    "timely",
+    "hpcc",
+    "swift",
+    "rtt",
+    "dctcp",
+    "reno",
+    "user",
+    "credit",
+    "int_throttle",
+    "none",
 ]
 
+# The first of those that fit a mapping is taken: NoneConfig fits whatever it has the fields for.
 SenderConfig = (
-    DcqcnConfig
+    NoneConfig
+    | DcqcnConfig
     | TimelyConfig
     | HpccConfig
     | SwiftConfig
@@ -136,6 +150,7 @@ SenderConfig = (
     | DctcpConfig
     | UserConfig
     | CreditConfig
+    | IntThrottleConfig
 )
 
 SENDER_CONFIGS: dict[AlgorithmName, type[SenderConfig]] = {
@@ -148,6 +163,8 @@ SENDER_CONFIGS: dict[AlgorithmName, type[SenderConfig]] = {
     "reno": RenoConfig,
     "user": UserConfig,
     "credit": CreditConfig,
+    "int_throttle": IntThrottleConfig,
+    "none": NoneConfig,
 }
 
 OWN_WINDOWS: tuple[AlgorithmName, ...] = ("swift", "dctcp", "reno", "credit")

@@ -8,7 +8,10 @@ from pydantic import Field, model_validator
 
 from roce_gym.config.credit import CreditConfig
 from roce_gym.config.delay import RttConfig, SwiftConfig
+from roce_gym.config.dscp import Dscp
 from roce_gym.config.fields import Count, HostId, Model, NonNegative, Positive, Volume
+from roce_gym.config.int_throttle import IntThrottleConfig
+from roce_gym.config.none import NoneConfig
 from roce_gym.config.senders import (
     OWN_WINDOWS,
     SENDER_CONFIGS,
@@ -110,6 +113,9 @@ class Tenant(Model):
     name: str
     hosts: tuple[HostId, ...] | Placement
     traffic_class: str = "roce"
+    dscp: Dscp | None = Field(
+        None, description="of its data, as switch.dscp maps it; None: that of its class"
+    )
     weight: Positive = 1.0
     cc: AlgorithmName = Field("dcqcn", description="algorithm of its senders")
     dcqcn: DcqcnConfig | None = Field(None, description="None: from the preset")
@@ -121,6 +127,8 @@ class Tenant(Model):
     reno: RenoConfig | None = Field(None, description="None: defaults")
     user: UserConfig | None = Field(None, description="needed with cc = user")
     credit: CreditConfig | None = Field(None, description="None: defaults")
+    int_throttle: IntThrottleConfig | None = Field(None, description="None: defaults")
+    none: NoneConfig | None = Field(None, description="None: defaults")
     window: WindowConfig | None = Field(
         None, description="None: nic.window_bytes; HPCC: in proportion to the rate"
     )

@@ -65,6 +65,9 @@ def _step(node: Any, text: str, types: _Types, place: str) -> tuple[Any, _Types]
         raise _unknown(place, text, names)
     if not isinstance(node, dict):
         raise ConfigError(f"override: {place} = {node!r} has no part {text!r}")
+    for one in types:
+        if (own := _free_mapping(one)) is not None:
+            return _own_key(text, place, own[0]), own[1]
     fields = _fields(types, node)
     if text not in fields:
         if text not in node:
@@ -73,6 +76,24 @@ def _step(node: Any, text: str, types: _Types, place: str) -> tuple[Any, _Types]
     if node.get(text) is None:
         node[text] = _default(fields[text])
     return text, alternatives(fields[text].annotation)
+
+
+def _free_mapping(one: Any) -> tuple[_Types, _Types] | None:
+    """Types of the keys and values of a mapping whose keys are the user's."""
+    arguments = get_args(one)
+    if len(arguments) != 2 or get_origin(one) is not dict:
+        return None
+    keys, values = map(alternatives, arguments)
+    return None if get_origin(keys[0]) is Literal else (keys, values)
+
+
+def _own_key(text: str, place: str, types: _Types) -> int | str:
+    """A key of such a mapping: text or a whole number."""
+    if int not in types:
+        return text
+    if not text.isdecimal():
+        raise ConfigError(f"override: {place} has whole numbers as keys, not {text!r}")
+    return int(text)
 
 
 def _unknown(place: str, text: str, existing: Sequence[str]) -> ConfigError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy import int64
 
 from roce_gym.sim.cc.events import catch_up
@@ -282,13 +283,14 @@ def is_plain(state: State) -> bool:
     params: Any = state.params[0]
     off = (
         *("special", "hop_by_hop", "receiving", "watchdog", "feedback"),
+        *("num_marks", "maps_priorities"),
         *("scheduled_order", "mrg32k3a", "ack_ignores_pause"),
     )
     return (
         not any(params[name] for name in off)
         and params["clock_ps"] == 1
         and state.window.size == 0
-        and bool((state.cc_kind == CODES["dcqcn"]).all())
+        and bool(np.isin(state.cc_kind, (CODES["dcqcn"], CODES["none"])).all())
     )
 
 

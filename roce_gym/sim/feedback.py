@@ -16,6 +16,7 @@ from roce_gym.sim.types import (
     DEMANDS,
     FEEDBACK_CREDIT,
     FEEDBACK_INT,
+    FEEDBACK_LEVEL,
     FEEDBACK_RTT,
     FEEDBACK_WAIT,
     OWN_WINDOW,
@@ -39,6 +40,8 @@ def begin_feedback(s, p, now):
         s.packet[p]["flags"] |= ASKS
     if s.params[0]["feedback"] & FEEDBACK_RTT != 0:
         s.sent[p] = now
+    if s.params[0]["feedback"] & FEEDBACK_LEVEL != 0:
+        s.level[p] = 0.0
 
 
 @rare
@@ -60,6 +63,20 @@ def see_hop(s, p, link, now):
 
 
 @rare
+def see_level(s, p, held, limit):
+    """In-band telemetry: how full the buffer is that a data packet has left, at its input.
+
+    `held` bytes beyond the reserve, `limit` of which are the threshold of PFC. The packet carries
+    the highest share on its way.
+    """
+    level = 1.0
+    if held < limit:
+        level = held / limit
+    if level > s.level[p]:
+        s.level[p] = level
+
+
+@rare
 def return_feedback(s, data, ack, now):
     """An ACK or NACK takes over what its data packet brought; that packet was freed just now."""
     params = s.params[0]
@@ -72,6 +89,8 @@ def return_feedback(s, data, ack, now):
         return
     if params["feedback"] & FEEDBACK_RTT != 0:
         s.sent[ack] = s.sent[data]
+    if params["feedback"] & FEEDBACK_LEVEL != 0:
+        s.level[ack] = s.level[data]
     if params["feedback"] & FEEDBACK_INT != 0:
         for i in range(params["max_hops"]):
             source = s.seen[data * params["max_hops"] + i]

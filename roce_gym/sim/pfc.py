@@ -98,6 +98,10 @@ def hear_pfc(s, link, p, now):
     cls = int64(packet["cls"])
     kind = packet["kind"]
     free_packet(s, p)
+    if not s.plain and s.params[0]["maps_priorities"] == 1:
+        cls = s.heard[link * s.params[0]["num_classes"] + cls]
+        if cls == NONE:
+            return NONE
     state = s.pfc[out * s.params[0]["num_classes"] + cls]
     if kind != PAUSE:
         end_pause(s, out, cls, state, now)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from numpy import int64
 
 from roce_gym.sim.choice import choose_class
-from roce_gym.sim.feedback import see_hop
+from roce_gym.sim.dscp import class_here
+from roce_gym.sim.feedback import see_hop, see_level
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.pfc import is_watched_off, send_pfc, tell_to_pause
 from roce_gym.sim.pool import free_packet
@@ -16,6 +17,7 @@ from roce_gym.sim.shaper import spend, withhold
 from roce_gym.sim.types import (
     CE,
     DATA,
+    FEEDBACK_LEVEL,
     LOSSLESS,
     NONE,
     RESUME,
@@ -34,6 +36,8 @@ def forward(s, link, p, now):
     packet = s.packet[p]
     hop = packet["hop"] + 1
     packet["hop"] = hop
+    if not s.plain and params["num_marks"] > 0:
+        packet["cls"] = class_here(s, int64(s.link[link]["dst"]), p)
     if not s.plain and params["hop_by_hop"] == 1:
         out = next_hop(s, link, p, now)
         if out == NONE:
@@ -201,6 +205,10 @@ def next_from_switch(s, link, now):
         queue["marks"] += 1
     if not s.plain and packet["flags"] & TRACED != 0 and packet["kind"] == DATA:
         see_hop(s, p, link, now)
+        if params["feedback"] & FEEDBACK_LEVEL != 0:
+            held = _shared_part(int64(ingress["bytes"]), ingress["reserved"])
+            held += ingress["headroom_used"]
+            see_level(s, p, held, _threshold(ingress, s.switch[pool]))
     return p
 
 

@@ -47,8 +47,10 @@ IDLE, READY, PACED, FAILED, HELD = _numbers(*range(5))
 HAS_WINDOW, RATE_WINDOW, OWN_WINDOW, CREDIT_WINDOW = _numbers(1, 2, 4, 16)
 
 # What ACKs bring back to senders, bits: the packet's time of sending; what switches wrote into it;
-# how long the ACK waited at the receiver's NIC; nothing but that they came; credit.
+# how long the ACK waited at the receiver's NIC; nothing but that they came; credit; how full the
+# fullest buffer on its way was.
 FEEDBACK_RTT, FEEDBACK_INT, FEEDBACK_WAIT, FEEDBACK_ACK, FEEDBACK_CREDIT = _numbers(1, 2, 4, 8, 16)
+(FEEDBACK_LEVEL,) = _numbers(32)
 
 # Job kinds (step machines).
 FLOWS, RING, ALL_TO_ALL, INCAST = _numbers(*range(4))
@@ -529,6 +531,8 @@ PARAMS = np.dtype(
         ("flowlet_gap_ps", np.int64),
         ("receiving", np.int64),  # IN_ORDER, …
         ("reorder_wait_ps", np.int64),
+        ("num_marks", np.int64),  # columns of State.class_at; 0: a packet keeps its class
+        ("maps_priorities", np.int64),  # 1: switches differ about the priorities of classes
     ],
     align=True,
 )
@@ -616,6 +620,9 @@ class State(NamedTuple):
     hop_set: Annotated[Array, HOP_SET]  # next hops on shortest paths
     hop_link: Int32  # links of all sets, those of a set ascending
     hop_draws: Int64  # (num_switches,), choices made by chance, or by rotation
+    mark: Int64  # (num_qps * 3,), kind of marking of data, ACKs, CNPs; empty: not mapped
+    class_at: Int64  # (num_switches * num_marks,), class of each kind of marking
+    heard: Int64  # (num_links * num_classes,), by frame's class: class that its receiver pauses
     choice: Annotated[Array, CHOICE]  # (num_qps * max_hops,)
     # NIC
     qp: Annotated[Array, QP]  # (num_qps,)
@@ -643,6 +650,7 @@ class State(NamedTuple):
     link_bps: Int64  # (num_links,)
     base_rtt: Int64  # (num_tenants,), ps, round trip of an idle fabric
     waited: Int64  # (num_packets,), ACKs: time at the receiver's NIC, ps; empty: not fed back
+    level: Annotated[Array, np.float64]  # (num_packets,), fullest buffer; empty: not fed back
     credit: Int64  # (2 * num_packets,), data: demand, limit; ACKs: granted; empty: no credits
     credit_qp: Annotated[Array, CREDIT_QP]  # (num_qps,), or empty
     credit_host: Annotated[Array, CREDIT_HOST]  # (num_hosts,), or empty

@@ -133,6 +133,24 @@ def credit(r: random.Random) -> dict:
     }
 
 
+def int_throttle(r: random.Random) -> dict:
+    start = r.choice([0, 0.05, 0.3, 0.6])
+    return {
+        "enabled": r.random() < 0.9,
+        "start_fraction": start,
+        "full_fraction": r.choice([start + 0.01, 0.8, 1]),
+        "gain": r.choice([0.2, 0.8, 1]),
+        "rate_ai_mbps": r.choice([10, 500, 20_000]),
+        "min_rate_mbps": r.choice([100, 3_000, 50_000]),
+        "max_rate_mbps": r.choice([0, 0, 7_000]),
+        "update_interval_us": r.choice([0.5, 3, 10]),
+    }
+
+
+def none(r: random.Random) -> dict:
+    return {"enabled": r.random() < 0.9, "max_rate_mbps": r.choice([0, 0, 7_000])}
+
+
 DRAWN: dict[str, Callable[[random.Random], dict[str, Any]]] = {
     "timely": timely,
     "hpcc": hpcc,
@@ -142,4 +160,6 @@ DRAWN: dict[str, Callable[[random.Random], dict[str, Any]]] = {
     "reno": reno,
     "user": user,
     "credit": credit,
+    "int_throttle": int_throttle,
+    "none": none,
 }

@@ -11,6 +11,7 @@ from tiny_cases import Case
 from roce_gym.fabric import Fabric
 from roce_gym.sim.cc.dcqcn import DCQCN
 from roce_gym.sim.cc.hpcc import HPCC
+from roce_gym.sim.cc.int_throttle import INT_THROTTLE
 from roce_gym.sim.cc.records import qp_records
 from roce_gym.sim.cc.registry import CODES
 from roce_gym.sim.cc.timely import TIMELY
@@ -38,6 +39,7 @@ SENDER_FIELDS = (
     ("timely", TIMELY, {"rtt_diff_ns": "rtt_diff_ns", "increases": "increases"}),
     ("hpcc", HPCC, {"reference_bps": "reference", "update_seq": "update_seq"}),
     ("hpcc", HPCC, {"utilisation": "utilisation", "stage": "stage"}),
+    ("int_throttle", INT_THROTTLE, {"reference_bps": "reference", "updated_ps": "updated"}),
 )
 """Fields of the algorithms' records and what the oracle calls them."""
 

@@ -14,8 +14,9 @@ Hooks (those that a module does not define do nothing, at no cost):
 
     on_cnp    a notification arrived; value: 0
     on_ack    an ACK or NACK was taken in, snd_una and snd_nxt are up to date; value: the packet,
-              whose `s.sent` and `s.seen` are as its data packet brought them to the receiver;
-              returns whether it moved the time at which the QP may go, `QP.next_send_ps`
+              whose `s.sent`, `s.seen` and `s.level` are as its data packet brought them to the
+              receiver; returns whether it moved the time at which the QP may go,
+              `QP.next_send_ps`
     on_timeout  the retransmission timer fired, the QP has gone back; value: 0
     on_send   a packet was put on the wire, and paced; value: its wire size
     catch_up  timers are due, `SENDER.cc_due_ps <= now`; value: 0
@@ -36,7 +37,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from roce_gym.sim.cc import credit, dcqcn, dctcp, hpcc, reno, rtt, swift, timely, user
+from roce_gym.sim.cc import (
+    credit,
+    dcqcn,
+    dctcp,
+    hpcc,
+    int_throttle,
+    none,
+    reno,
+    rtt,
+    swift,
+    timely,
+    user,
+)
 from roce_gym.sim.cc.records import WORD_BYTES
 from roce_gym.sim.types import (
     CC_PARAM_WORDS,
@@ -45,6 +58,7 @@ from roce_gym.sim.types import (
     FEEDBACK_ACK,
     FEEDBACK_CREDIT,
     FEEDBACK_INT,
+    FEEDBACK_LEVEL,
     FEEDBACK_RTT,
     FEEDBACK_WAIT,
     HAS_WINDOW,
@@ -96,6 +110,14 @@ ALGORITHMS = (
         FEEDBACK_CREDIT,
         _OWN | CREDIT_WINDOW,
     ),
+    Algorithm(
+        "int_throttle",
+        int_throttle,
+        int_throttle.INT_THROTTLE,
+        int_throttle.INT_THROTTLE_PARAMS,
+        FEEDBACK_LEVEL,
+    ),
+    Algorithm("none", none, none.NONE, none.NONE_PARAMS),
 )
 
 for _one in ALGORITHMS:
