@@ -282,7 +282,7 @@ def is_plain(state: State) -> bool:
     params: Any = state.params[0]
     off = (
         *("special", "hop_by_hop", "receiving", "watchdog", "feedback"),
-        *("scheduled_order", "mrg32k3a", "ack_ignores_pause"),
+        *("scheduled_order", "mrg32k3a", "ack_ignores_pause", "latency"),
     )
     return (
         not any(params[name] for name in off)
