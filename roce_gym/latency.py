@@ -28,7 +28,8 @@ def bucket_tops_ps() -> Ints:
     half = LINEAR // 2
     index = np.arange(int(LATENCY_BUCKETS), dtype=np.int64)
     shift = np.maximum(index // half - 1, 0)
-    return ((index - shift * half + 1) << (shift + UNIT_SHIFT)) - 1
+    tops: Ints = ((index - shift * half + 1) << (shift + UNIT_SHIFT)) - 1
+    return tops
 
 
 TOPS_PS = bucket_tops_ps()
