@@ -93,20 +93,15 @@ def storming_nic(view: View) -> Iterator[Suspect]:
 def pfc_deadlock(view: View) -> Iterator[Suspect]:
     """Switches that pause each other in a circle, to the end.
 
-    Each waits for the next to take packets, so that none ever will. A port counts if it was paused
-    for longer than one pause frame holds when the timeline ends.
+    Each waits for the next to take packets, so that none ever will. A port counts if at the end of
+    the timeline it has been paused for longer than one pause frame holds, and sent nothing.
     """
     for priority in view.timeline.priorities:
-        paused = view.paused(priority) >= STORM_SHARE
-        stuck = []
-        for port in range(len(view.places)):
-            hold_us = 1e6 * MAX_QUANTA * QUANTUM_BITS / view.speed_bps[port]
-            if view.is_switch[port] and view.total_us(_last_run(paused[:, port])) >= hold_us:
-                stuck.append(port)
-        circle = _circle(view, stuck)
+        time_us = {port: _stuck_us(view, port, priority) for port in range(len(view.places))}
+        hold_us = 1e6 * MAX_QUANTA * QUANTUM_BITS / view.speed_bps
+        circle = _circle(view, [port for port, us in time_us.items() if us >= hold_us[port]])
         if not circle:
             continue
-        last = _last_run(np.asarray(paused[:, circle].all(axis=1)))
         names = ", ".join(str(view.places[port]) for port in circle)
         yield Suspect(
             "pfc_deadlock",
@@ -114,10 +109,24 @@ def pfc_deadlock(view: View) -> Iterator[Suspect]:
             view.places[circle[0]].port,
             "switches pause each other in a circle (deadlock)",
             (
-                f"paused for the last {view.total_us(last):,.0f} us or more, priority {priority}, "
-                f"each by the switch of the next: {names}",
+                f"paused for the last {min(time_us[port] for port in circle):,.0f} us or so, "
+                f"priority {priority}, each by the switch of the next: {names}",
             ),
         )
+
+
+def _stuck_us(view: View, port: int, priority: int) -> float:
+    """How long a switch port has been paused at the end; 0 if it sent something lately."""
+    if not view.is_switch[port] or view.utilisation[-1, port] > 0:
+        return 0.0
+    shares = view.paused(priority)[:, port]
+    whole = _last_run(shares >= STORM_SHARE)
+    if not whole.any():
+        return 0.0
+    first = int(np.flatnonzero(whole)[0])
+    if first > 0:  # the pause may have begun in the middle of the interval before
+        whole[first - 1] = True
+    return float(np.nansum(shares[whole] * view.dt_us[whole, 0]))
 
 
 def _circle(view: View, stuck: list[int]) -> list[int]:

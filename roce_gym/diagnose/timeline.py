@@ -8,8 +8,10 @@ are left out. Counters may begin anywhere and may be reset in between.
 from __future__ import annotations
 
 import csv
+import math
 import re
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,11 @@ PLACE = ("time_us", "device", "port", "neighbor", "speed_gbps")
 """Columns that a file must have: when (all ports at the same times), where, what is at the other
 end (LLDP), nominal speed."""
 
-MAX_ROWS = 20_000_000
+MAX_ROWS = 5_000_000
+"""A file has some 50 columns, and every cell takes 16 bytes in the end."""
+
+MOST_HOLES = 10
+"""Times as many cells as rows: what is sampled more unevenly is no table."""
 
 _PRIORITY = re.compile(r"(?::|PFC_|prio)(\d)(?:_|$)")
 
@@ -122,41 +128,28 @@ def read_timeline(path: Path) -> Timeline:
         TraceFileError: it cannot be read, or is not such a table; names the line.
         ConfigError: pyarrow is not installed.
     """
-    head, rows = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
-    missing = [name for name in PLACE if name not in head]
-    if missing:
-        raise TraceFileError(
-            f"{path}: column {', '.join(missing)} is missing; a timeline has: {', '.join(PLACE)}, "
-            "and counters"
-        )
-    if len(set(head)) < len(head):
-        twice = sorted({name for name in head if head.count(name) > 1})
-        raise TraceFileError(f"{path}: there is more than one column {', '.join(twice)}")
-    return _arrange(path, head, rows)
-
-
-def _read_csv(path: Path) -> tuple[list[str], list[Sequence[Any]]]:
+    rows = _parquet_rows(path) if path.suffix == ".parquet" else _csv_rows(path)
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            head = next(reader, [])
-            rows: list[Sequence[Any]] = []
-            for row in reader:
-                if len(row) != len(head):
-                    raise TraceFileError(
-                        f"{path}:{reader.line_num}: has {len(row)} cells, the head has {len(head)}"
-                    )
-                rows.append(row)
-                if len(rows) > MAX_ROWS:
-                    raise TraceFileError(f"{path}: has more than {MAX_ROWS:,} rows")
+        head = [str(name) for name in next(rows, [])]
+        table = _Table(path, head)
+        for row in rows:
+            table.add(row)
     except OSError as error:
         raise TraceFileError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise TraceFileError(f"{path}: is not CSV: {error}") from None
-    return head, rows
+    return table.timeline()
 
 
-def _read_parquet(path: Path) -> tuple[list[str], list[Sequence[Any]]]:
+def _csv_rows(path: Path) -> Iterator[Sequence[Any]]:
+    """The head, then all rows."""
+    with path.open(encoding="utf-8", newline="") as file:
+        try:
+            yield from csv.reader(file, strict=True)
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise TraceFileError(f"{path}: is not CSV: {error}") from None
+
+
+def _parquet_rows(path: Path) -> Iterator[Sequence[Any]]:
+    """The head, then all rows."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -166,60 +159,98 @@ def _read_parquet(path: Path) -> tuple[list[str], list[Sequence[Any]]]:
             "pip install 'roce-gym[parquet]'"
         ) from None
     try:
-        table = pyarrow.parquet.read_table(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise TraceFileError(f"{path}: is not Parquet: {str(error).splitlines()[0]}") from None
-    if table.num_rows > MAX_ROWS:
-        raise TraceFileError(f"{path}: has more than {MAX_ROWS:,} rows")
-    return table.column_names, list(zip(*(c.to_pylist() for c in table.columns), strict=True))
+        with pyarrow.parquet.ParquetFile(path) as file:
+            yield file.schema_arrow.names
+            for batch in file.iter_batches():
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    except pyarrow.ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise TraceFileError(f"{path}: is not Parquet: {reason}") from None
 
 
-def _arrange(path: Path, head: list[str], rows: list[Sequence[Any]]) -> Timeline:
-    """Rows in any order become arrays."""
-    at = {name: head.index(name) for name in PLACE}
-    times = np.array([_number(path, head, i, row, at["time_us"]) for i, row in enumerate(rows)])
-    if np.isnan(times).any():
-        line = int(np.flatnonzero(np.isnan(times))[0]) + 2
-        raise TraceFileError(f"{path}:{line}: time_us is empty")
-    moments, sample = np.unique(times, return_inverse=True)
-    index: dict[tuple[str, str], int] = {}
-    places: list[Place] = []
-    port = np.zeros(len(rows), np.int64)
-    for i, row in enumerate(rows):
-        key = str(row[at["device"]]), str(row[at["port"]])
-        if key not in index:
-            index[key] = len(places)
-            speed = _number(path, head, i, row, at["speed_gbps"])
-            if not speed > 0:
-                raise TraceFileError(
-                    f"{path}:{i + 2}: speed_gbps = {row[at['speed_gbps']]!r} must be above 0"
-                )
-            places.append(Place(*key, str(row[at["neighbor"]]), speed))
-        port[i] = index[key]
-    if len(moments) < 2:
-        raise TraceFileError(f"{path}: has samples of {len(moments)} moments; needs at least 2")
-    cells, firsts = np.unique(sample * len(places) + port, return_index=True)
-    if len(cells) < len(rows):
-        again = int(np.setdiff1d(np.arange(len(rows)), firsts)[0])
-        raise TraceFileError(f"{path}:{again + 2}: is the second sample of its port and time")
-    values: dict[str, Floats] = {}
-    for column, name in enumerate(head):
-        if name in PLACE or name == "neighbor_port":
-            continue
-        table = np.full((len(moments), len(places)), np.nan)
-        table[sample, port] = [_number(path, head, i, row, column) for i, row in enumerate(rows)]
-        values[name] = table
-    return Timeline(moments, tuple(places), values)
+class _Table:
+    """Takes in rows in any order, and turns them into arrays."""
 
+    def __init__(self, path: Path, head: list[str]) -> None:
+        self._path, self._head = path, head
+        missing = [name for name in PLACE if name not in head]
+        if missing:
+            raise TraceFileError(
+                f"{path}: column {', '.join(missing)} is missing; a timeline has: "
+                f"{', '.join(PLACE)}, and counters"
+            )
+        if len(set(head)) < len(head):
+            twice = sorted({name for name in head if head.count(name) > 1})
+            raise TraceFileError(f"{path}: there is more than one column {', '.join(twice)}")
+        self._at = [head.index(name) for name in PLACE]
+        text = (*PLACE, "neighbor_port")
+        self._counters = [i for i, name in enumerate(head) if name not in text]
+        self._index: dict[tuple[str, str], int] = {}
+        self._places: list[Place] = []
+        self._ports, self._times, self._values = array("q"), array("d"), array("d")
 
-def _number(path: Path, head: list[str], i: int, row: Sequence[Any], column: int) -> float:
-    cell = row[column]
-    if cell is None or cell == "":
-        return float("nan")
-    try:
-        value = float(cell)
-    except (TypeError, ValueError):
-        value = float("inf")
-    if abs(value) == float("inf") or value != value:
-        raise TraceFileError(f"{path}:{i + 2}: {head[column]} = {cell!r} is not a number")
-    return value
+    def add(self, row: Sequence[Any]) -> None:
+        """Takes in the next row."""
+        line = len(self._ports) + 2
+        if len(row) != len(self._head):
+            raise TraceFileError(
+                f"{self._path}:{line}: has {len(row)} cells, the head has {len(self._head)}"
+            )
+        if line > MAX_ROWS + 1:
+            raise TraceFileError(f"{self._path}: has more than {MAX_ROWS:,} rows")
+        time_us = self._number(line, row, self._at[0])
+        if math.isnan(time_us):
+            raise TraceFileError(f"{self._path}:{line}: time_us is empty")
+        self._times.append(time_us)
+        self._ports.append(self._port(line, row))
+        self._values.extend(self._number(line, row, column) for column in self._counters)
+
+    def _port(self, line: int, row: Sequence[Any]) -> int:
+        _, device, port, neighbor, speed = self._at
+        key = str(row[device]), str(row[port])
+        if key not in self._index:
+            gbps = self._number(line, row, speed)
+            if not gbps > 0:
+                shown = f"{self._path}:{line}: speed_gbps = {row[speed]!r}"
+                raise TraceFileError(f"{shown} must be above 0")
+            self._index[key] = len(self._places)
+            self._places.append(Place(*key, str(row[neighbor]), gbps))
+        return self._index[key]
+
+    def _number(self, line: int, row: Sequence[Any], column: int) -> float:
+        cell = row[column]
+        if cell is None or cell == "":
+            return math.nan
+        try:
+            value = float(cell)
+        except (TypeError, ValueError):
+            value = math.nan
+        if not math.isfinite(value):
+            name = self._head[column]
+            raise TraceFileError(f"{self._path}:{line}: {name} = {cell!r} is not a number")
+        return value
+
+    def timeline(self) -> Timeline:
+        """What was taken in."""
+        times, sample = np.unique(np.array(self._times), return_inverse=True)
+        if len(times) < 2:
+            raise TraceFileError(
+                f"{self._path}: has samples of {len(times)} moments; needs at least 2"
+            )
+        port = np.array(self._ports, np.int64)
+        if len(times) * len(self._places) > MOST_HOLES * len(port):
+            raise TraceFileError(
+                f"{self._path}: {len(self._places)} ports are sampled at {len(times)} different "
+                f"times in {len(port)} rows; ports have to be sampled at the same times"
+            )
+        cells, firsts = np.unique(sample * len(self._places) + port, return_index=True)
+        if len(cells) < len(port):
+            again = int(np.setdiff1d(np.arange(len(port)), firsts)[0]) + 2
+            raise TraceFileError(f"{self._path}:{again}: is the second sample of its port and time")
+        rows = np.array(self._values).reshape(len(port), len(self._counters))
+        values: dict[str, Floats] = {}
+        for number, column in enumerate(self._counters):
+            table = np.full((len(times), len(self._places)), np.nan)
+            table[sample, port] = rows[:, number]
+            values[self._head[column]] = table
+        return Timeline(times, tuple(self._places), values)

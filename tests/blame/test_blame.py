@@ -121,7 +121,9 @@ def test_guesses_where_nothing_ended_in_both():
 
 def test_noisy_neighbor_blames_the_checkpoint():
     seeds = range(2)
-    scenarios = [(s, load_scenario("noisy_neighbor", s), load_scenario("noisy_neighbor", s)) for s in seeds]
+    scenarios = [
+        (s, load_scenario("noisy_neighbor", s), load_scenario("noisy_neighbor", s)) for s in seeds
+    ]
     found = blame(scenarios)
     assert found.worst("training") == "checkpoint"
     one = found.effect["training", "checkpoint"]
@@ -133,6 +135,7 @@ def test_noisy_neighbor_blames_the_checkpoint():
 
 def bystander():
     """Two tenants that share a port, and one that meets nobody."""
+
     def ring(name, hosts):
         job = {"kind": "ring_all_reduce", "bytes": 100_000}
         return {"name": name, "hosts": hosts, "traffic_class": "gold", "jobs": [job]}

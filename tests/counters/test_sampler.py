@@ -60,7 +60,7 @@ def test_names():
 
 
 def test_counters_add_up_and_gauges_do_not():
-    sampler, fabric, intervals, samples = sampled("noisy_neighbor")
+    sampler, _, intervals, samples = sampled("noisy_neighbor")
     out = np.array([port.out for port in sampler.ports])
     into = np.array([port.into for port in sampler.ports])
     is_switch = np.array([port.is_switch for port in sampler.ports])
@@ -77,7 +77,9 @@ def test_counters_add_up_and_gauges_do_not():
         paused = last[f"SAI_PORT_STAT_PFC_{p}_RX_PAUSE_DURATION_US"]
         assert paused[is_switch] == pytest.approx(sums["paused_ps"][out, column][is_switch] / 1e6)
         peak = last[f"SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES:{p}"]
-        assert np.array_equal(peak[is_switch], intervals[-1].queue_max_bytes[out, column][is_switch])
+        assert np.array_equal(
+            peak[is_switch], intervals[-1].queue_max_bytes[out, column][is_switch]
+        )
     assert last["rp_cnp_handled"].sum() == sums["cnps"].sum() > 0
     sent_pfc = sum(last[f"SAI_PORT_STAT_PFC_{p}_TX_PKTS"].sum() for p in (3, 4))
     assert sent_pfc > 0

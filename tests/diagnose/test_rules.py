@@ -112,17 +112,23 @@ def test_exhausted_pool():
 
 def test_lossless_drops():
     few = ("classes.roce.headroom_bytes=0", "faults.storms=[]")
-    suspects = [s for s in diagnose(timeline_of("pfc_storm", 0, *few)) if s.rule == "exhausted_pool"]
+    suspects = [
+        s for s in diagnose(timeline_of("pfc_storm", 0, *few)) if s.rule == "exhausted_pool"
+    ]
     assert suspects == []  # headroom 0: SONiC would not call that lossless
     few = ("classes.roce.headroom_bytes=5000", "faults.storms=[]")
-    suspects = [s for s in diagnose(timeline_of("pfc_storm", 0, *few)) if s.rule == "exhausted_pool"]
+    suspects = [
+        s for s in diagnose(timeline_of("pfc_storm", 0, *few)) if s.rule == "exhausted_pool"
+    ]
     assert suspects and all("which is lossless" in s.evidence[-1] for s in suspects)
 
 
 def test_silent_loss():
     """Packets overtake each other, and receivers take that for loss."""
     overtaking = ("routing.policy=spray_random", "nic.out_of_order=false")
-    (one,) = [s for s in diagnose(timeline_of("spray_vs_ecmp", 0, *overtaking)) if s.rule == "silent_loss"]
+    (one,) = [
+        s for s in diagnose(timeline_of("spray_vs_ecmp", 0, *overtaking)) if s.rule == "silent_loss"
+    ]
     assert "16 NICs were told of" in one.evidence[0]
 
 
@@ -165,7 +171,7 @@ FULL_BYTES = 100e9 / 8 * STEP_US * 1e-6
 
 
 def made_up(**by_interval):
-    """A timeline of switches only; values by interval and port (counters add up), 0 unless given."""
+    """A timeline of switches only; values by interval and port, 0 unless given."""
     values = {}
     for key, name in NAMES.items():
         rows = np.zeros((STEPS, len(PLACES)))
@@ -192,7 +198,9 @@ def test_an_idle_fabric():
     assert rules_of(made_up()) == []
 
 
-@pytest.mark.parametrize(("errors", "gigabytes", "named"), [(1, 1, True), (1, 100, False), (9, 100, True)])
+@pytest.mark.parametrize(
+    ("errors", "gigabytes", "named"), [(1, 1, True), (1, 100, False), (9, 100, True)]
+)
 def test_errors_that_a_good_link_has(errors, gigabytes, named):
     """A bit error rate of 1e-12 is 0.8 packets in 100 GB."""
     octets = rows(3, gigabytes * 1e9 / STEPS)
@@ -254,9 +262,7 @@ def test_a_paused_uplink_is_no_room():
 )
 def test_incast_needs_a_queue_and_several_who_feed_it(peak_us, feeding, named):
     octets = sum(rows(port, 0.5 * FULL_BYTES) for port in feeding)
-    timeline = made_up(
-        sent=rows(0, FULL_BYTES), peak=rows(0, 100e9 / 8e6 * peak_us), octets=octets
-    )
+    timeline = made_up(sent=rows(0, FULL_BYTES), peak=rows(0, 100e9 / 8e6 * peak_us), octets=octets)
     assert rules_of(timeline) == ["incast"] * named
 
 

@@ -47,7 +47,9 @@ def test_parquet_is_what_was_in_memory(tmp_path):
     path = tmp_path / "timeline.parquet"
     same(written(path), read_timeline(path))
     assert list(tmp_path.iterdir()) == [path]
-    kinds = dict(zip(*(lambda s: (s.names, map(str, s.types)))(parquet.read_schema(path)), strict=True))
+    kinds = dict(
+        zip(*(lambda s: (s.names, map(str, s.types)))(parquet.read_schema(path)), strict=True)
+    )
     assert kinds["SAI_QUEUE_STAT_BYTES:3"] == "int64" and kinds["device"] == "string"
 
 
@@ -122,6 +124,10 @@ def changed(row, column, text):
         ([*GOOD, GOOD[1]], ":4: is the second sample of its port and time"),
         ([*GOOD, ["1", "2"]], ":4: has 2 cells, the head has 6"),
         (GOOD[:1], "has samples of 0 moments"),
+        (
+            [GOOD[0], *([str(i), f"s{i}", "p", "h", "100", "1"] for i in range(11))],
+            "11 ports are sampled at 11 different times in 11 rows",
+        ),
     ],
 )
 def test_bad_tables(tmp_path, rows, message):
