@@ -142,6 +142,24 @@ def test_files_are_replaced_only_if_told_to(command, capsys, tmp_path, option):
     assert path.read_text() != "mine" and list(tmp_path.iterdir()) == [path]
 
 
+def test_files_are_different(capsys, tmp_path):
+    path = tmp_path / "file.csv"
+    error = refused(capsys, "run", "rail_ring", "--trace", path, "--timeline", path)
+    assert f"--trace, --timeline: name the same file {str(path)!r}" in error
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk(capsys, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_text", fail)
+    path = tmp_path / "metrics.prom"
+    error = refused(capsys, "run", "rail_ring", "--duration-us", 300, "--prometheus", path)
+    assert f"--prometheus: '{path}' cannot be written: No space left on device" in error
+    assert not list(tmp_path.iterdir())
+
+
 def test_timeline_needs_a_format(capsys, tmp_path):
     error = refused(capsys, "run", "rail_ring", "--timeline", tmp_path / "timeline.xlsx")
     assert "--timeline: 'timeline.xlsx' is not allowed; allowed: *.csv or .parquet" in error

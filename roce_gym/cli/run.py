@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from roce_gym.cli.bandwidth import add_bandwidth
@@ -26,6 +25,7 @@ from roce_gym.cli.timeline import TimelineFile
 from roce_gym.cli.trace import Trace
 from roce_gym.config import FlowList
 from roce_gym.counters import Sampler
+from roce_gym.errors import ConfigError
 from roce_gym.fabric import Fabric
 from roce_gym.reference import ALONE_PRESET, get_references
 from roce_gym.telemetry import Interval
@@ -94,12 +94,13 @@ class _Outputs:
 
     def __init__(self, case: Case, arguments: argparse.Namespace, stack: ExitStack) -> None:
         """Opens them; `stack` closes them, and puts them in their places if all went well."""
+        _refuse_same_files(arguments)
         parts = (case.scenario, case.network, case.plan)
         self._sampler = None
         if arguments.timeline is not None or arguments.prometheus is not None:
             self._sampler = Sampler(*parts)
         self._adders: list[Callable[[Interval], None]] = []
-        self._metrics: Path | None = None
+        self._metrics: OutputFile | None = None
         if arguments.trace is not None:
             trace = stack.enter_context(Trace(arguments.trace, arguments.force, *parts))
             self._adders.append(trace.add)
@@ -111,7 +112,7 @@ class _Outputs:
             self._adders.append(lambda _: rows.add(sampler.sample()))
         if arguments.prometheus is not None:
             file = OutputFile(arguments.prometheus, "--prometheus", arguments.force)
-            self._metrics = stack.enter_context(file).partial
+            self._metrics = stack.enter_context(file)
 
     def add(self, interval: Interval) -> None:
         """Hands the next interval to all."""
@@ -122,7 +123,19 @@ class _Outputs:
         """Writes what is known at the end only."""
         if self._metrics is not None and self._sampler is not None:
             text = exposition(self._sampler, self._sampler.sample())
-            self._metrics.write_text(text, encoding="utf-8")
+            try:
+                self._metrics.partial.write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise self._metrics.unwritable(error) from None
+
+
+def _refuse_same_files(arguments: argparse.Namespace) -> None:
+    files = {f"--{name}": getattr(arguments, name) for name in ("trace", "timeline", "prometheus")}
+    given = {option: path.resolve() for option, path in files.items() if path is not None}
+    for option, path in given.items():
+        others = [other for other in given if other != option and given[other] == path]
+        if others:
+            raise ConfigError(f"{option}, {', '.join(others)}: name the same file {str(path)!r}")
 
 
 def _alone(case: Case) -> dict[int, Any]:

@@ -268,13 +268,14 @@ class _User:
 # --------------------------------------------------------------------------- processes
 
 
+@pytest.mark.slow
 def test_processes_do_not_matter(tmp_path, monkeypatch):
     tasks = [Task(SCENARIO, seed, without=name) for seed in (1, 2) for name in (None, "burst")]
     results, reports = [], []
-    for processes in (1, 2, 3):
+    for processes in (1, 3):
         monkeypatch.setenv("ROCE_GYM_CACHE", str(tmp_path / str(processes)))
         results.append(run_tasks(tasks, processes, lambda *told: reports.append(told)))
-    assert results[0] == results[1] == results[2]
+    assert results[0] == results[1]
     assert reports[0] == (0, 4) and reports[-1] == (4, 4)
     assert {done for done, _ in reports} == {0, 1, 2, 3, 4}
 
@@ -283,6 +284,8 @@ def test_a_stopped_run_has_no_result():
     assert run_task(Task(SCENARIO, 1), lambda: True) is None
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs POSIX signals")
 def test_interrupted_processes_leave_what_was_done(tmp_path):
     """Ctrl-C ends the command and its processes; the same command goes on where it was."""
     folder = tmp_path / "runs"

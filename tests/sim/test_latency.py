@@ -155,6 +155,22 @@ def test_intervals_add_up():
     assert (parts[0].counts != parts[1].counts).any()
 
 
+def test_times_of_sending_grow_with_the_pool(monkeypatch):
+    """A queue of some 1,000 packets, in a pool that begins with less."""
+    raw = TWO_HOSTS | {"topology": TWO_HOSTS["topology"] | {"hosts": 4}}
+    jobs = [{"kind": "incast", "bytes": 500_000, "degree": 3, "rounds": 1, "period_us": 1}]
+    raw |= {"tenants": [{"name": "a", "hosts": [0, 1, 2, 3], "jobs": jobs}]}
+    whole = Fabric(validate_scenario(raw)).advance(us=500).latency
+    monkeypatch.setattr(assembly.pools, "MIN_PACKETS", 64)
+    fabric = Fabric(validate_scenario(raw))
+    begun_with = len(fabric._state.packet)
+    again = fabric.advance(us=500).latency
+    assert begun_with == 256 < len(fabric._state.packet) == len(fabric._state.sent)
+    assert np.array_equal(whole.counts, again.counts)
+    assert np.array_equal(whole.sum_ps, again.sum_ps)
+    assert whole.of("packet").count == 1500
+
+
 def test_snapshot_goes_back():
     fabric = Fabric(measured(load_scenario("noisy_neighbor", seed=3)), 3)
     fabric.advance(us=200)
