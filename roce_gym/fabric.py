@@ -79,6 +79,7 @@ class Fabric:
         *,
         preset: str | None = None,
         only_tenant: str | None = None,
+        without_tenant: str | None = None,
         network: Network | None = None,
         plan: Plan | None = None,
     ) -> None:
@@ -89,6 +90,7 @@ class Fabric:
             seed: of every random draw: paths, placement, compute jitter, ECN, loss.
             preset: settings to start with, instead of the scenario's own.
             only_tenant: leave out the jobs of all other tenants; paths and draws stay the same.
+            without_tenant: leave out the jobs of this one, likewise.
             network, plan: built before from the same scenario (and seed), to save time.
 
         Raises:
@@ -102,7 +104,7 @@ class Fabric:
         self.plan = (
             plan
             if plan is not None
-            else make_plan(scenario, self.network, seed, only_tenant=only_tenant)
+            else make_plan(scenario, self.network, seed, only_tenant, without_tenant)
         )
         host_rate_gbps = self.network.host_rate_bps / BPS_PER_GBPS
         self._links = LinkSchedule(scenario, self.network, self.plan, seed)

@@ -9,9 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import sys
-import tempfile
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -21,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from roce_gym.cache import cache_folder, write_whole
 from roce_gym.config import ControlConfig, FlowList, Scenario, TopologyFile
 from roce_gym.fabric import Fabric
 from roce_gym.progress import Alone, Pace, Progress
@@ -33,7 +31,6 @@ from roce_gym.workload.plan import Plan
 ALONE_PRESET = "pfc_only"
 """Settings under which a tenant is alone: nothing holds it back but the fabric."""
 
-CACHE_VARIABLE = "ROCE_GYM_CACHE"
 MEMORY_ENTRIES = 1024
 
 
@@ -163,24 +160,6 @@ def _code_hash() -> str:
     return digest.hexdigest()
 
 
-def cache_folder() -> Path | None:
-    """`ROCE_GYM_CACHE` if set (None if set to nothing), else the platform's folder for caches."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen is not None:
-        return Path(chosen) if chosen else None
-    try:
-        home = Path.home()
-    except RuntimeError:
-        return None
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = str(home / "Library" / "Caches")
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or str(home / ".cache")
-    return Path(base) / "roce_gym"
-
-
 def _path(key: str) -> Path | None:
     folder = cache_folder()
     return None if folder is None else folder / "references" / f"{key}.json"
@@ -232,13 +211,4 @@ def _save(path: Path | None, references: References) -> None:
             "baseline": references.baseline,
         }
     )
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except OSError:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+    write_whole(path, text)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roce_gym.latency import Latencies
 from roce_gym.sim import types as t
 from roce_gym.sim.cc.dcqcn import DCQCN
 from roce_gym.sim.cc.records import qp_records
@@ -69,6 +70,7 @@ class Interval:
         failed_qps: queue pairs that have passed their retry limit, since time 0.
         unreachable_qps: queue pairs to whose far end no route leads, at the end.
         events: events handled.
+        latency: of what ended in the interval; None unless `simulator.latency_histograms`.
     """
 
     start_ps: int
@@ -108,6 +110,7 @@ class Interval:
     failed_qps: int
     unreachable_qps: int
     events: int
+    latency: Latencies | None = None
 
 
 _WATCHDOG = {
@@ -168,6 +171,8 @@ class Meter:
             "nacks": state.receiver["nacks"].astype(np.int64),
             "job_busy_ps": state.job["busy_ps"].copy(),
             "events": int(state.core[0]["events"]),
+            "latency_counts": state.latency.reshape(-1, 2, int(t.LATENCY_BUCKETS)).copy(),
+            "latency_sum_ps": state.latency_total["sum_ps"].reshape(-1, 2).copy(),
         }
 
     def _watchdog(self, state: t.State) -> dict[str, Ints]:
@@ -187,6 +192,8 @@ class Meter:
         difference = {name: after[name] - before[name] for name in after if name != "now_ps"}
         length = max(1, after["now_ps"] - before["now_ps"])
         area = difference.pop("area")
+        counts, sums = difference.pop("latency_counts"), difference.pop("latency_sum_ps")
+        longest = state.latency_total["max_ps"].reshape(-1, 2).copy()
         if not len(state.watchdog):
             shape = difference["pause_frames"].shape
             difference |= {name: np.zeros(shape, np.int64) for name in _WATCHDOG}
@@ -212,6 +219,7 @@ class Meter:
             job_round=state.job["round"].copy(),
             job_begun_ps=np.where(begun == t.FOREVER, -1, begun),
             completions=completions,
+            latency=Latencies(counts, sums, longest) if len(counts) else None,
             failed_qps=int(state.core[0]["failed_qps"]),
             unreachable_qps=int(state.core[0]["unreachable_qps"]),
             **difference,
@@ -227,3 +235,4 @@ def _clear_peaks(state: t.State) -> None:
     held = state.ingress["bytes"]
     state.ingress["peak_bytes"] = np.where(held > state.ingress["reserved"], held, 0)
     state.ingress["peak_headroom"] = state.ingress["headroom_used"]
+    state.latency_total["max_ps"] = 0

@@ -506,6 +506,8 @@ class NaiveSimulator:
         self.completions: list[tuple[int, int, int, int, int]] = []
         self.heap: list[tuple[int, int, int]] = []
         self.to_serve: deque[int] = deque()  # hosts, when the current event is over
+        # 14: times of messages and of packets, by tenant; of what is inside of a server: none
+        self.latencies: list[tuple[list[int], list[int]]] = [([], []) for _ in scenario.tenants]
 
         # 1: class 0 is PFC, then strict ones by falling, then others by rising priority
         strict = sorted(
@@ -1428,6 +1430,8 @@ class NaiveSimulator:
     def _receive(self, packet: Packet, t: int) -> None:
         qp = self.qps[packet.qp]
         if packet.kind == "DATA":
+            if not qp.plan.is_local:
+                self.latencies[qp.plan.tenant][1].append(t - packet.sent)
             if self._on_data(qp, packet, t):
                 self._serve(self.hosts[qp.plan.dst].link, t)
         elif packet.kind == "CNP":
@@ -1550,7 +1554,10 @@ class NaiveSimulator:
             qp.last_progress = t
             qp.retries = 0
         while qp.messages and qp.messages[0].end <= qp.snd_una:
-            self.qp_job[qp.id][0].on_acknowledged(qp.messages.popleft(), t)
+            message = qp.messages.popleft()
+            self.qp_job[qp.id][0].on_acknowledged(message, t)
+            if not qp.plan.is_local:
+                self.latencies[qp.plan.tenant][0].append(t - message.start)
         is_loss = packet.kind == "NACK" and packet.seq >= before
         if packet.kind == "NACK":
             naive_repair.on_nack(self, qp, packet, before)

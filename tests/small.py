@@ -55,6 +55,8 @@ def make_interval(scenario, network, plan, start_us=0.0, end_us=100.0, **fields)
             value = np.zeros(0, t.COMPLETION)
         elif field.name == "deadlock":
             value = ()
+        elif field.name == "latency":
+            value = None
         elif field.name in ("failed_qps", "unreachable_qps", "events"):
             value = 0
         elif field.name == "lost_packets":

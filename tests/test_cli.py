@@ -24,7 +24,10 @@ TIMES = {f"{kind}_{part}_us" for kind in ("cct", "fct") for part in ("mean", "p9
 COUNTS = {"rounds_completed", "flows_completed", "flows"}
 JOB_KEYS = TIMES | COUNTS | {"kind", "slowdown", "interference", "round_under_way_us"}
 TENANT_KEYS = (
-    TIMES | COUNTS | {"traffic_class", "slowdown", "interference", "goodput_gbps", "cnps", "jobs"}
+    TIMES
+    | COUNTS
+    | {"traffic_class", "slowdown", "interference", "goodput_gbps", "cnps", "jobs", "latency"}
+    | {"effective_bandwidth_gbps", "effective_bandwidth_share"}
 )
 CLASS_KEYS = {
     "pause_frames",
@@ -57,6 +60,9 @@ FABRIC_KEYS = CLASS_KEYS | {
     "ports",
     "watchdog",
     "deadlock",
+    "goodput_gbps",
+    "effective_bandwidth_share",
+    "latency",
 }
 RUN_KEYS = {
     "scenario",

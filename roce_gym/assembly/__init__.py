@@ -29,6 +29,7 @@ from roce_gym.assembly.events import (
     wheel_size,
 )
 from roce_gym.assembly.jobs import make_jobs
+from roce_gym.assembly.latency import make_latency
 from roce_gym.assembly.link_events import LinkSchedule
 from roce_gym.assembly.pfc import make_pfc_ports, make_storms, make_watchdogs, pfc_params
 from roce_gym.assembly.pools import make_pools, most_posts
@@ -163,6 +164,7 @@ def build_state(
         channel=jobs["channel"],
         flow=jobs["flow"],
         log=np.zeros(max(MIN_LOG, 2 * len(plan.qps), 2 * most_posts(plan)), t.COMPLETION),
+        **make_latency(scenario, plan),
     )
 
 
@@ -215,6 +217,7 @@ def _params(
         "flowlet_gap_ps": us_to_ps(scenario.routing.flowlet_gap_us),
         "receiving": receiving(nic),
         "reorder_wait_ps": us_to_ps(nic.reorder_wait_us),
+        "latency": scenario.simulator.latency_histograms,
     }
     for name, value in values.items():
         params[0][name] = value

@@ -200,6 +200,25 @@ class LinkSchedule:
         return links if avoided.isdisjoint(links) else None  # the cable of a host has no detour
 
 
+def corrupting_links(
+    scenario: Scenario, network: Network, start_ps: int, stop_ps: int
+) -> NDArray[np.bool_]:
+    """Shape (num_links,), bool: links which lose packets by chance in that time and are never down.
+
+    What such a link loses has a wrong checksum when it arrives; what is lost elsewhere never does.
+    """
+    lossy = network.link_loss > 0
+    down = np.zeros(network.num_links, np.bool_)
+    for i, event in enumerate(scenario.link_events):
+        change = _resolve(f"link_events.{i}", event, network)
+        if change.start_ps < stop_ps and start_ps < change.stop_ps:
+            if isinstance(event, LinkLossy):
+                lossy[list(change.links)] = True
+            elif isinstance(event, LinkDown):
+                down[list(change.links)] = True
+    return lossy & ~down
+
+
 def _resolve(name: str, event: LinkEvent, network: Network) -> _Change:
     """The directed links of an event."""
     labels = event.between

@@ -51,9 +51,10 @@ def trace(scenario: Scenario, qp: NDArray[Any], sender: NDArray[Any]) -> None:
 def make_feedback(
     scenario: Scenario, num_packets: int, num_qps: int, max_hops: int
 ) -> dict[str, NDArray[Any]]:
-    """What packets carry back to senders; empty where no algorithm asks for it."""
+    """What packets carry back to senders; empty where nobody asks for it."""
     feedback = sender_params(scenario)["feedback"]
-    times = num_packets if feedback & t.FEEDBACK_RTT else 0
+    timed = feedback & t.FEEDBACK_RTT or scenario.simulator.latency_histograms
+    times = num_packets if timed else 0
     hops = max_hops if feedback & t.FEEDBACK_INT else 0
     waits = num_packets if feedback & t.FEEDBACK_WAIT else 0
     levels = num_packets if feedback & t.FEEDBACK_LEVEL else 0

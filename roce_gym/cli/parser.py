@@ -13,6 +13,9 @@ from roce_gym.errors import ConfigError
 MIN_DURATION_US, MAX_DURATION_US = 100, 1e8
 """As `control.horizon_us`."""
 
+MAX_COUNT = 1000
+"""Of seeds, and of processes."""
+
 _SCENARIO = "name of a packaged scenario (see: roce-gym list), or path of a YAML file"
 
 _SET_HELP = """\
@@ -43,6 +46,24 @@ exit codes: 0 done, 1 the simulation failed, 2 bad input, 130 interrupted (what 
 reported)"""
 
 
+_BLAME_HELP = """\
+results:
+  by TENANT            CCT (or FCT) with all tenants / the same without TENANT - 1, in the mean of
+                       the rounds and flows that ended in both runs; same seed, paths and settings
+  against alone        CCT with all tenants / CCT alone - 1, as `interference` of `roce-gym run`
+The worst culprit of each tenant is named if its effect is more than chance: 7 % in one run, which
+the order of simultaneous events alone may make, and 7 % / sqrt(N) in the mean of N seeds.
+Runs are remembered (folder: ROCE_GYM_CACHE), so that an interrupted command goes on.
+
+exit codes: 0 done, 1 a simulation failed, 2 bad input, 130 interrupted"""
+
+_DIAGNOSE_HELP = """\
+Rules, thresholds and the columns that they read: docs/measurements.md.
+
+exit codes: 0 done, whether there are suspects or not, 1 the simulation failed, 2 bad input, 130
+interrupted"""
+
+
 class _Parser(argparse.ArgumentParser):
     """Complains as the rest of the program does."""
 
@@ -65,6 +86,8 @@ def make_parser() -> argparse.ArgumentParser:
     _add_list(commands)
     _add_describe(commands)
     _add_run(commands)
+    _add_blame(commands)
+    _add_diagnose(commands)
     return parser
 
 
@@ -95,23 +118,72 @@ def _add_run(commands: Any) -> None:
     text = "simulate a scenario up to its horizon and report"
     parser = _add(commands, "run", _run, text, f"{_SET_HELP}\n\n{_RUN_HELP}")
     _add_case(parser)
-    parser.add_argument(
-        "--duration-us",
-        type=_duration,
-        metavar="US",
-        help="simulated time, instead of the scenario's horizon",
-    )
+    _add_duration(parser)
     parser.add_argument(
         "--trace",
         type=Path,
         metavar="FILE",
         help="write a CSV file with a row for each control interval",
     )
-    parser.add_argument("--force", action="store_true", help="let --trace replace a file")
+    parser.add_argument(
+        "--timeline",
+        type=Path,
+        metavar="FILE",
+        help="write every port's counters at each control interval, as .csv or .parquet",
+    )
+    parser.add_argument(
+        "--prometheus",
+        type=Path,
+        metavar="FILE",
+        help="write every port's counters at the end, as Prometheus text",
+    )
+    parser.add_argument(
+        "--latency",
+        action="store_true",
+        help="measure latencies of messages and packets, p50 to p99.99 (the run takes longer)",
+    )
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="let --trace, --timeline and --prometheus replace files",
+    )
 
 
-def _add_case(parser: _Parser) -> None:
-    parser.add_argument("scenario", metavar="SCENARIO", help=_SCENARIO)
+def _add_blame(commands: Any) -> None:
+    text = "tell who slows whom: run without each tenant, and see what the others gain"
+    parser = _add(commands, "blame", _blame, text, f"{_SET_HELP}\n\n{_BLAME_HELP}")
+    _add_case(parser)
+    parser.add_argument(
+        "--seeds",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="runs of seeds --seed, --seed + 1, …, of which means are shown (default: 1)",
+    )
+    parser.add_argument(
+        "--processes", type=_count, metavar="N", help="at a time (default: one a core)"
+    )
+    _add_duration(parser)
+
+
+def _add_diagnose(commands: Any) -> None:
+    text = "name suspects in a timeline of counters: from a file, or of a scenario that is run"
+    parser = _add(commands, "diagnose", _diagnose, text, f"{_SET_HELP}\n\n{_DIAGNOSE_HELP}")
+    _add_case(parser, "timeline that `run --timeline` or a collector wrote (.csv, .parquet), or a ")
+    _add_duration(parser)
+
+
+def _add_duration(parser: _Parser) -> None:
+    parser.add_argument(
+        "--duration-us",
+        type=_duration,
+        metavar="US",
+        help="simulated time, instead of the scenario's horizon",
+    )
+
+
+def _add_case(parser: _Parser, before: str = "") -> None:
+    parser.add_argument("scenario", metavar="SCENARIO", help=before + _SCENARIO)
     parser.add_argument(
         "--preset",
         metavar="NAME",
@@ -138,6 +210,18 @@ def _seed(text: str) -> int:
     if not 0 <= value < 2**63:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not allowed; allowed: whole numbers, 0 … 2^63 - 1"
+        )
+    return value
+
+
+def _count(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if not 1 <= value <= MAX_COUNT:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not allowed; allowed: whole numbers, 1 … {MAX_COUNT}"
         )
     return value
 
@@ -174,3 +258,15 @@ def _run(arguments: argparse.Namespace) -> int:
     from roce_gym.cli.run import run
 
     return run(arguments)
+
+
+def _blame(arguments: argparse.Namespace) -> int:
+    from roce_gym.cli.blame import blame_command
+
+    return blame_command(arguments)
+
+
+def _diagnose(arguments: argparse.Namespace) -> int:
+    from roce_gym.cli.diagnose import diagnose_command
+
+    return diagnose_command(arguments)

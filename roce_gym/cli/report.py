@@ -24,6 +24,8 @@ def report(found: dict[str, Any]) -> str:
         parts.append("collectives (times in us)\n" + _times(found["tenants"], "cct", "rounds"))
     if any(tenant["flows"] for tenant in found["tenants"].values()):
         parts.append("flows (times in us)\n" + _times(found["tenants"], "fct", "flows"))
+    if found["fabric"]["latency"]:
+        parts.append("latency (us)\n" + _latency(found["tenants"]))
     parts.append("fabric\n" + facts(_fabric(found["fabric"])))
     late = list(_late(found["tenants"]))
     return "\n\n".join(parts + (["\n".join(late)] if late else []))
@@ -37,9 +39,10 @@ def _times(tenants: dict[str, Any], name: str, what: str) -> str:
         *(f"{name.upper()} {part}" for part in ("mean", "p99", "max", "alone")),
         "slowdown",
         "interference",
+        "effective Gb/s",
         "goodput Gb/s",
     ]
-    rates = ["goodput_gbps"]
+    rates = ["effective_bandwidth_gbps", "goodput_gbps"]
     if any("nvlink_goodput_gbps" in numbers for numbers in tenants.values()):
         head.append("NVLink Gb/s")
         rates.append("nvlink_goodput_gbps")
@@ -64,6 +67,24 @@ def _cells(numbers: dict[str, Any], name: str, what: str) -> list[str]:
     return [done, *times, number(numbers["slowdown"], 3), percent(numbers["interference"], 1)]
 
 
+def _latency(tenants: dict[str, Any]) -> str:
+    """A row for each tenant and kind of time."""
+    parts = ["mean", "p50", "p99", "p99.9", "p99.99", "max"]
+    keys = [f"{part.replace('.', '_')}_us" for part in parts]
+    rows = [
+        [tenant, what, number(times["count"]), *(number(times[key]) for key in keys)]
+        for tenant, numbers in tenants.items()
+        for what, times in numbers["latency"].items()
+    ]
+    return table(["tenant", "of", "count", *parts], rows, text_columns=2)
+
+
+def _bandwidth(fabric: dict[str, Any]) -> str:
+    text = f"{number(fabric['goodput_gbps'])} Gb/s of payload"
+    share = fabric["effective_bandwidth_share"]
+    return text if share is None else f"{text}; effective {percent(share, 1)} of that alone"
+
+
 def _fabric(fabric: dict[str, Any]) -> list[tuple[str, str]]:
     frames = f"{number(fabric['pause_frames'])} frames, "
     frames += f"{number(fabric['pause_frames_per_s'])} a second"
@@ -73,6 +94,7 @@ def _fabric(fabric: dict[str, Any]) -> list[tuple[str, str]]:
         frames += f"; most: {worst} by port {fabric['pause_frames_worst_port']}"
     several = len(fabric["classes"]) > 1
     rows = [
+        ("bandwidth", _bandwidth(fabric)),
         ("PFC pauses", frames),
         *_pfc(fabric),
         (

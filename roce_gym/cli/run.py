@@ -5,20 +5,30 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
+from roce_gym.cli.bandwidth import add_bandwidth
 from roce_gym.cli.case import Case, load_case
 from roce_gym.cli.fabric_results import fabric_results
+from roce_gym.cli.latency_results import add_latency
+from roce_gym.cli.output_file import OutputFile
+from roce_gym.cli.prometheus import exposition
 from roce_gym.cli.report import report
 from roce_gym.cli.tally import Tally
 from roce_gym.cli.tenant_results import tenant_results
 from roce_gym.cli.terminal import Interrupts, Ticker, wait_for
 from roce_gym.cli.text import to_json
+from roce_gym.cli.timeline import TimelineFile
 from roce_gym.cli.trace import Trace
 from roce_gym.config import FlowList
+from roce_gym.counters import Sampler
+from roce_gym.errors import ConfigError
 from roce_gym.fabric import Fabric
 from roce_gym.reference import ALONE_PRESET, get_references
+from roce_gym.telemetry import Interval
 from roce_gym.units import PS_PER_US, us_to_ps
 
 _INTERRUPTED = 130
@@ -26,7 +36,7 @@ _INTERRUPTED = 130
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs a scenario; the exit code."""
-    case = load_case(arguments)
+    case = _measured(load_case(arguments), arguments.latency)
     ticker = Ticker()
     tally, wall_s, status = _simulate(case, arguments, ticker)
     interrupted = status == "interrupted"
@@ -54,23 +64,78 @@ def _simulate(
     tally = Tally()
     horizon_ps = us_to_ps(case.base.control.horizon_us)
     step_ps = us_to_ps(case.base.control.interval_us)
-    trace: Any = nullcontext()
-    if arguments.trace is not None:
-        parts = (case.scenario, case.network, case.plan)
-        trace = Trace(arguments.trace, arguments.force, *parts)
-    with trace as rows, Interrupts() as interrupts:
+    with ExitStack() as stack:
+        outputs = _Outputs(case, arguments, stack)
+        interrupts = stack.enter_context(Interrupts())
         fabric = Fabric(case.scenario, case.seed, network=case.network, plan=case.plan)
         began = time.perf_counter()
         while fabric.now_ps < horizon_ps and not interrupts.hit and not fabric.is_deadlocked:
             interval = fabric.advance(ps=min(step_ps, horizon_ps - fabric.now_ps))
             tally.add(interval)
-            if rows is not None:
-                rows.add(interval)
+            outputs.add(interval)
             interrupts.armed = True
             ticker.show(f"{100 * fabric.now_ps / horizon_ps:.0f} % simulated")
         wall_s = time.perf_counter() - began
+        outputs.finish()
     status = "deadlock" if fabric.is_deadlocked else "completed"
     return tally, wall_s, "interrupted" if interrupts.hit else status
+
+
+def _measured(case: Case, latency: bool) -> Case:
+    """With latencies measured in the run under test; what is "alone" does not need them."""
+    if not latency:
+        return case
+    simulator = case.scenario.simulator.model_copy(update={"latency_histograms": True})
+    return replace(case, scenario=case.scenario.model_copy(update={"simulator": simulator}))
+
+
+class _Outputs:
+    """The files that a run writes, as far as they are wanted."""
+
+    def __init__(self, case: Case, arguments: argparse.Namespace, stack: ExitStack) -> None:
+        """Opens them; `stack` closes them, and puts them in their places if all went well."""
+        _refuse_same_files(arguments)
+        parts = (case.scenario, case.network, case.plan)
+        self._sampler = None
+        if arguments.timeline is not None or arguments.prometheus is not None:
+            self._sampler = Sampler(*parts)
+        self._adders: list[Callable[[Interval], None]] = []
+        self._metrics: OutputFile | None = None
+        if arguments.trace is not None:
+            trace = stack.enter_context(Trace(arguments.trace, arguments.force, *parts))
+            self._adders.append(trace.add)
+        if self._sampler is not None:
+            self._adders.append(self._sampler.add)
+        if self._sampler is not None and arguments.timeline is not None:
+            sampler, path = self._sampler, arguments.timeline
+            rows = stack.enter_context(TimelineFile(path, arguments.force, sampler))
+            self._adders.append(lambda _: rows.add(sampler.sample()))
+        if arguments.prometheus is not None:
+            file = OutputFile(arguments.prometheus, "--prometheus", arguments.force)
+            self._metrics = stack.enter_context(file)
+
+    def add(self, interval: Interval) -> None:
+        """Hands the next interval to all."""
+        for add in self._adders:
+            add(interval)
+
+    def finish(self) -> None:
+        """Writes what is known at the end only."""
+        if self._metrics is not None and self._sampler is not None:
+            text = exposition(self._sampler, self._sampler.sample())
+            try:
+                self._metrics.partial.write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise self._metrics.unwritable(error) from None
+
+
+def _refuse_same_files(arguments: argparse.Namespace) -> None:
+    files = {f"--{name}": getattr(arguments, name) for name in ("trace", "timeline", "prometheus")}
+    given = {option: path.resolve() for option, path in files.items() if path is not None}
+    for option, path in given.items():
+        others = [other for other in given if other != option and given[other] == path]
+        if others:
+            raise ConfigError(f"{option}, {', '.join(others)}: name the same file {str(path)!r}")
 
 
 def _alone(case: Case) -> dict[int, Any]:
@@ -112,6 +177,10 @@ def _results(
     case: Case, tally: Tally, alone: dict[int, Any] | None, wall_s: float, status: str
 ) -> dict[str, Any]:
     """What is printed; `status` is "completed", "interrupted", or "deadlock" if that ended it."""
+    tenants = tenant_results(tally, case.base, case.plan, alone)
+    fabric = fabric_results(tally, case.base, case.settings, case.network)
+    add_bandwidth(tenants, fabric, tally, case.plan)
+    add_latency(tenants, fabric, tally.latency)
     return {
         "scenario": case.base.name,
         "source": case.source,
@@ -123,7 +192,7 @@ def _results(
         "status": status,
         "interrupted": status == "interrupted",
         "wall_time_s": wall_s,
-        "tenants": tenant_results(tally, case.base, case.plan, alone),
-        "fabric": fabric_results(tally, case.base, case.settings, case.network),
+        "tenants": tenants,
+        "fabric": fabric,
         "settings": case.settings.model_dump(mode="json"),
     }

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roce_gym.latency import Latencies
 from roce_gym.telemetry import Interval
 from roce_gym.units import PS_PER_US
 
@@ -34,6 +35,7 @@ class Tally:
         sums: of the fields of :class:`Interval` that add up, by name.
         queue_max_bytes, ingress_max_bytes, headroom_max_bytes: shape (L, C), highest so far.
         ingress_max_limit_bytes: shape (L, C), the limit when `ingress_max_bytes` was reached.
+        latency: all histograms together; None if none were kept.
         deadlocked: the first interval at whose end there was a deadlock.
         last: the last interval; None before the first.
     """
@@ -46,6 +48,7 @@ class Tally:
         self.headroom_max_bytes: NDArray[np.int64] = np.zeros(0, np.int64)
         self.deadlocked: Interval | None = None
         self.events = 0
+        self.latency: Latencies | None = None
         self.last: Interval | None = None
         self._logs: list[NDArray[Any]] = []
 
@@ -66,6 +69,9 @@ class Tally:
         if interval.deadlock and self.deadlocked is None:
             self.deadlocked = interval
         self.events += interval.events
+        if interval.latency is not None:
+            known = self.latency
+            self.latency = interval.latency if known is None else known + interval.latency
         self.last = interval
         if len(interval.completions):
             self._logs.append(interval.completions)

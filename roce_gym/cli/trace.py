@@ -9,7 +9,6 @@ differences over the interval, except occupancies and rates, which are those at 
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -17,8 +16,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from roce_gym.cli.output_file import OutputFile
 from roce_gym.config import Scenario
-from roce_gym.errors import ConfigError
 from roce_gym.telemetry import Interval
 from roce_gym.topology.graph import Network
 from roce_gym.units import PS_PER_US
@@ -38,7 +37,6 @@ class Trace:
         Raises:
             ConfigError: it exists and may not be replaced, or cannot be written.
         """
-        self._path, self._force = path, force
         self._scenario = scenario
         self._from_switch = network.from_switch
         self._into_switch = network.into_switch
@@ -48,20 +46,10 @@ class Trace:
             [-1 if pair.is_local else pair.tenant for pair in plan.qps], np.int64
         )
         self._tenant_of_job = np.array([job.tenant for job in plan.jobs], np.int64)
-        self._refuse_to_replace()
-        self._partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        try:
-            self._file: TextIO = self._partial.open("w", encoding="utf-8", newline="")
-        except OSError as error:
-            raise _unwritable(path, error) from None
+        self._output = OutputFile(path, "--trace", force)
+        self._file: TextIO = self._output.partial.open("w", encoding="utf-8", newline="")
         self._writer: Any = csv.writer(self._file, lineterminator="\n")
         self._has_head = False
-
-    def _refuse_to_replace(self) -> None:
-        if self._path.is_dir():
-            raise ConfigError(f"--trace: {str(self._path)!r} is a folder; allowed: a file")
-        if self._path.exists() and not self._force:
-            raise ConfigError(f"--trace: {str(self._path)!r} exists; --force replaces it")
 
     def __enter__(self) -> Trace:
         return self
@@ -75,13 +63,10 @@ class Trace:
         """Puts the file in its place, or removes it if something went wrong."""
         try:
             self._file.close()
-            if kind is None:
-                self._refuse_to_replace()
-                self._partial.replace(self._path)
         except OSError as problem:
-            raise _unwritable(self._path, problem) from None
-        finally:
-            self._partial.unlink(missing_ok=True)
+            self._output.__exit__(type(problem), problem, None)
+            raise self._output.unwritable(problem) from None
+        self._output.__exit__(kind, error, traceback)
 
     def add(self, interval: Interval) -> None:
         """Writes the next row.
@@ -96,7 +81,7 @@ class Trace:
                 self._has_head = True
             self._writer.writerow(cells.values())
         except OSError as error:
-            raise _unwritable(self._path, error) from None
+            raise self._output.unwritable(error) from None
 
     def _cells(self, interval: Interval) -> Iterator[tuple[str, Any]]:
         yield "time_us", interval.end_ps / PS_PER_US
@@ -158,7 +143,3 @@ class Trace:
         yield "completions", len(log)
         mean = (log["end_ps"] - log["start_ps"]).mean() / PS_PER_US if len(log) else ""
         yield "completion_mean_us", mean
-
-
-def _unwritable(path: Path, error: OSError) -> ConfigError:
-    return ConfigError(f"--trace: {str(path)!r} cannot be written: {error.strerror or error}")

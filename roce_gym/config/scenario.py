@@ -40,7 +40,10 @@ Word = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 class SimulatorConfig(Model):
-    """How simulated time works; other than the defaults only to compare with other simulators."""
+    """How simulated time works, and what is measured beside the counters.
+
+    Times and draws are other than the defaults only to compare with other simulators.
+    """
 
     tie_order: Literal["id", "scheduled"] = Field(
         "id", description="events of one time: by kind and id, or as they were scheduled (ns-3)"
@@ -50,6 +53,9 @@ class SimulatorConfig(Model):
     )
     mrg32k3a_state: tuple[Word, Word, Word, Word, Word, Word] | None = Field(
         None, description="ECN draws from this generator in order of events (ns-3); None: our own"
+    )
+    latency_histograms: bool = Field(
+        False, description="latencies of messages and packets are measured, which takes time"
     )
 
 

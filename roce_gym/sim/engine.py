@@ -284,7 +284,7 @@ def is_plain(state: State) -> bool:
     off = (
         *("special", "hop_by_hop", "receiving", "watchdog", "feedback"),
         *("num_marks", "maps_priorities"),
-        *("scheduled_order", "mrg32k3a", "ack_ignores_pause"),
+        *("scheduled_order", "mrg32k3a", "ack_ignores_pause", "latency"),
     )
     return (
         not any(params[name] for name in off)

@@ -119,6 +119,8 @@ def _next_data(s, link, host, cls, now):
     p = new_packet(s, DATA, qp, cls, size, sender["snd_nxt"], flags)
     if not s.plain and sender["traits"] & TRACED != 0:
         begin_feedback(s, p, now)
+    if not s.plain and params["latency"] == 1:
+        s.sent[p] = now
     sender["snd_nxt"] = end
     if flags == LAST and end < s.qp[qp]["posted"]:
         following = s.message[s.qp[qp]["sending"]]["next"]
@@ -133,6 +135,8 @@ def _send_again(s, link, qp, cls, now):
     p = next_requested(s, qp, cls)
     if s.sender[qp]["traits"] & TRACED != 0:
         begin_feedback(s, p, now)
+    if s.params[0]["latency"] == 1:
+        s.sent[p] = now
     _count_sent(s, link, cls, int64(s.packet[p]["size"]))
     return p
 

@@ -10,6 +10,7 @@ from roce_gym.sim.collective import delivered
 from roce_gym.sim.credit import take_demand
 from roce_gym.sim.feedback import return_feedback
 from roce_gym.sim.jit import helper, rare
+from roce_gym.sim.latency import count_latency, count_packet
 from roce_gym.sim.nic import arm_retransmission, fail
 from roce_gym.sim.pool import free_message, free_packet
 from roce_gym.sim.reorder import take_in
@@ -30,6 +31,7 @@ from roce_gym.sim.types import (
     GO_BACK_0,
     IN_ORDER,
     LAST,
+    LATENCY_MESSAGE,
     NACK,
     NONE,
     OWN_WINDOW,
@@ -50,6 +52,8 @@ def receive(s, link, p, now):
     flags = int64(packet["flags"])
     if kind == DATA:
         payload = packet["size"] - s.params[0]["header"]
+        if not s.plain and s.params[0]["latency"] == 1:
+            count_packet(s, p, now)
         if not s.plain and s.params[0]["receiving"] != IN_ORDER:
             return take_in(s, link ^ 1, p, payload, now)
         free_packet(s, p)
@@ -194,6 +198,8 @@ def _complete(s, qp, now):
         message = s.message[m]
         if s.job[pair["job"]]["kind"] == FLOWS:
             _log_flow(s, s.job[pair["job"]], pair["job"], message, now)
+        if not s.plain and s.params[0]["latency"] == 1:
+            count_latency(s, qp, LATENCY_MESSAGE, now - message["start_ps"])
         following = int64(message["next"])
         free_message(s, m)
         m = following

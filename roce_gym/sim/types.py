@@ -69,6 +69,10 @@ WATCH_NOT, WATCH_DROP, WATCH_FORWARD, WATCH_ALERT = _numbers(*range(4))
 # Choice among equal-cost next hops.
 ECMP, SPRAY_RANDOM, SPRAY_ROUND_ROBIN, ADAPTIVE, FLOWLET = _numbers(*range(5))
 
+# What latencies are measured of, and buckets of a histogram, see latency.py.
+LATENCY_MESSAGE, LATENCY_PACKET = _numbers(*range(2))
+(LATENCY_BUCKETS,) = _numbers(2048)
+
 # What a receiver does with data out of order, and with what the sender repairs a loss.
 IN_ORDER, OUT_OF_ORDER, SELECTIVE, GO_BACK_0 = _numbers(*range(4))
 
@@ -474,6 +478,14 @@ COMPLETION = np.dtype(
     align=True,
 )
 
+LATENCY = np.dtype(
+    [
+        ("sum_ps", np.int64),
+        ("max_ps", np.int64),  # since last cleared
+    ],
+    align=True,
+)
+
 TIMER = np.dtype([("due_ps", np.int64), ("slot", np.int64)], align=True)
 
 PARAMS = np.dtype(
@@ -533,6 +545,7 @@ PARAMS = np.dtype(
         ("reorder_wait_ps", np.int64),
         ("num_marks", np.int64),  # columns of State.class_at; 0: a packet keeps its class
         ("maps_priorities", np.int64),  # 1: switches differ about the priorities of classes
+        ("latency", np.int64),  # 1: latencies are measured
     ],
     align=True,
 )
@@ -644,7 +657,7 @@ class State(NamedTuple):
     cc_params: Int64  # (num_tenants * CC_PARAM_WORDS,)
     cc_kind: Int32  # (num_tenants,), its algorithm
     window: Int64  # (num_qps,), bytes, at line rate; empty: no QP has one
-    sent: Int64  # (num_packets,), when the data packet was sent, ps; empty: not fed back
+    sent: Int64  # (num_packets,), when the data packet was sent, ps; empty: nobody asks
     seen: Annotated[Array, INT_HOP]  # (num_packets * max_hops,), by hop; empty: not fed back
     last_seen: Annotated[Array, INT_HOP]  # (num_qps * max_hops,), by the sender; empty: not used
     link_bps: Int64  # (num_links,)
@@ -663,6 +676,10 @@ class State(NamedTuple):
     channel: Annotated[Array, CHANNEL]  # (num_channels,)
     flow: Annotated[Array, FLOW]  # (num_flows,)
     log: Annotated[Array, COMPLETION]  # (log_size,)
+    # latencies, of messages and of packets; empty: not measured
+    latency: Int64  # (num_tenants * 2 * LATENCY_BUCKETS,), how many there were
+    latency_total: Annotated[Array, LATENCY]  # (num_tenants * 2,)
+    latency_row: Int32  # (num_qps,), its tenant; NONE: not measured
 
 
 DTYPES: dict[str, np.dtype[Any]] = {

@@ -23,6 +23,7 @@ def make_plan(
     network: Network,
     seed: int,
     only_tenant: str | None = None,
+    without_tenant: str | None = None,
     router: Router | None = None,
 ) -> Plan:
     """Resolves placements, creates queue pairs and finds their paths.
@@ -33,6 +34,7 @@ def make_plan(
         seed: of the run, not negative; decides random placements and ECMP.
         only_tenant: plan this tenant's jobs only. They get the same hosts, paths and member
             numbers as in the plan of all tenants.
+        without_tenant: plan all jobs but those of this tenant, likewise.
         router: one for `network`, to share what it remembers between plans.
 
     Raises:
@@ -42,15 +44,16 @@ def make_plan(
     if seed < 0:
         raise ConfigError(f"seed = {seed} is not allowed; allowed: 0 and above")
     names = [tenant.name for tenant in scenario.tenants]
-    if only_tenant is not None and only_tenant not in names:
-        raise ConfigError(f"tenant {only_tenant!r} is unknown; allowed: {', '.join(names)}")
+    for name in (only_tenant, without_tenant):
+        if name is not None and name not in names:
+            raise ConfigError(f"tenant {name!r} is unknown; allowed: {', '.join(names)}")
     class_index = {c.name: index for index, c in enumerate(scenario.classes)}
     builder = _PlanBuilder(network, router or Router(network), seed)
     first_member_id = 0
     for tenant_index, tenant in enumerate(scenario.tenants):
         hosts = place_hosts(tenant, tenant_index, network, seed)
         for job_index, job in enumerate(tenant.jobs):
-            if only_tenant in (None, tenant.name):
+            if only_tenant in (None, tenant.name) and tenant.name != without_tenant:
                 place = JobPlace(
                     name=f"tenants.{tenant.name}.jobs.{job_index}",
                     tenant=tenant_index,

@@ -44,6 +44,13 @@ SENDER_FIELDS = (
 """Fields of the algorithms' records and what the oracle calls them."""
 
 
+def latency_bucket(time_ps: int) -> int:
+    """Rules, section 14, on Python's integers."""
+    units = time_ps // 1024
+    k = max(0, units.bit_length() - 7)
+    return min(64 * k + units // 2**k, 2047)
+
+
 class SideBySide:
     """Both simulators; `differences` names what they disagree on.
 
@@ -68,6 +75,7 @@ class SideBySide:
         self.sums: dict[str, Any] = dict.fromkeys(TOTALS, 0)
         self.max_queue: Any = 0
         self.first_pause: Any = None
+        self.latency: Any = None
 
     def advance(self, until_ps: int) -> list[str]:
         """Moves both to `until_ps`, where settings may change; returns the differences there."""
@@ -86,7 +94,24 @@ class SideBySide:
         for name in TOTALS:
             self.sums[name] = self.sums[name] + getattr(interval, name)
         self.first_pause = interval.first_pause_ps
+        if interval.latency is not None:
+            self.latency = interval.latency + self.latency if self.latency else interval.latency
         self.max_queue = np.maximum(self.max_queue, interval.queue_max_bytes)
+
+    def _latencies(self) -> dict[str, tuple[Any, Any]]:
+        """Buckets, sums and maxima of all tenants."""
+        counts = np.zeros_like(self.latency.counts)
+        for tenant, kinds in enumerate(self.naive.latencies):
+            for kind, times in enumerate(kinds):
+                for time in times:
+                    counts[tenant, kind, latency_bucket(time)] += 1
+        both = [[sum(times) for times in kinds] for kinds in self.naive.latencies]
+        longest = [[max(times, default=0) for times in kinds] for kinds in self.naive.latencies]
+        return {
+            "latency counts": (self.latency.counts, counts),
+            "latency sum": (self.latency.sum_ps, both),
+            "latency max": (self.latency.max_ps, longest),
+        }
 
     def _senders(self) -> dict[str, tuple[Any, Any]]:
         """The algorithms' own state, by algorithm."""
@@ -145,6 +170,8 @@ class SideBySide:
                 q.cc.window for q in naive.qps if q.cc.window is not None and q.cc.config.enabled
             ]
             pairs["window"] = (state.window[sets_window], theirs)
+        if len(state.latency):
+            pairs |= self._latencies()
         if self.counts_events:
             pairs["events"] = (self.events, len(naive.events))
         return [name for name, (ours, theirs) in pairs.items() if not np.array_equal(ours, theirs)]
