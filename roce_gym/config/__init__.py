@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from roce_gym.config.cables import NS_PER_M
 from roce_gym.config.clos import Clos3, FatTree, LeafSpine, RailOptimised
+from roce_gym.config.collectives import ALGORITHMS, Collective, Pipeline
 from roce_gym.config.credit import CreditConfig
 from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
@@ -64,6 +65,7 @@ from roce_gym.config.tenants import (
 from roce_gym.config.user import UserConfig
 
 __all__ = [
+    "ALGORITHMS",
     "MAX_PRIORITIES",
     "MAX_QUANTA",
     "MAX_RATE_GBPS",
@@ -78,6 +80,7 @@ __all__ = [
     "BufferConfig",
     "ClassSettings",
     "Clos3",
+    "Collective",
     "ControlConfig",
     "CreditConfig",
     "DcqcnConfig",
@@ -98,6 +101,7 @@ __all__ = [
     "LinkSlow",
     "NicConfig",
     "PfcConfig",
+    "Pipeline",
     "Placement",
     "RailOptimised",
     "RenoConfig",
