@@ -179,10 +179,9 @@ def _check_order(graph: OpGraph, mate: NDArray[np.int32], name: str) -> None:
     calls = np.flatnonzero(is_call)
     sends = np.flatnonzero(mate >= 0)
     by_call = graph.dependency[is_call[graph.dependency]]
-    joins = calls
-    for i, call in enumerate(graph.collectives):
-        if call.operation == "broadcast":
-            joins = joins[(graph.peer[joins] != i) | (graph.rank[joins] == call.ranks[0])]
+    roots = [c.ranks[0] if c.operation == "broadcast" else -1 for c in graph.collectives]
+    root = np.array(roots, np.int64)[graph.peer[calls]]
+    joins = calls[(root < 0) | (root == graph.rank[calls])]
     before = [graph.dependency, sends, joins, n + graph.peer[by_call]]
     behind = [op, mate[sends], n + graph.peer[joins], op[is_call[graph.dependency]]]
     left = _never_done(np.concatenate(before), np.concatenate(behind), n + len(graph.collectives))

@@ -52,6 +52,7 @@ class GraphPlan:
 
     Attributes:
         graph: what is executed, operations sorted by rank.
+        options: how its collectives are cut up.
         connections: what each queue pair is for, in the order of `JobPlan.qps[0]`.
         send_qp: shape (n,), int32, queue pair of a SEND, by its number in the job; -1: no SEND.
         mate: shape (n,), int32, the RECV that a SEND's message belongs to; -1: no SEND.
@@ -60,10 +61,11 @@ class GraphPlan:
         call_sizes: of each call, by phase of its machine.
         lane_qp: of each machine, shape (lanes,), int32: queue pair by its number in the job.
         round_bytes: that one round delivers.
-        most_posts: most messages that one event may post.
+        most_posts: most messages that one event may post, and collectives that it may end.
     """
 
     graph: OpGraph
+    options: Options
     connections: tuple[Connection, ...]
     send_qp: NDArray[np.int32]
     mate: NDArray[np.int32]

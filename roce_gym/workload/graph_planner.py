@@ -37,6 +37,11 @@ def plan_graph(
             f"{name}: needs {graph.num_ranks} hosts, a rank each; the tenant has {len(place.hosts)}"
         )
     check(graph, name)
+    if (
+        work.compute_ps == 0
+        and not ((graph.kind != OpKind.COMPUTE) | (graph.duration_ps > 0)).any()
+    ):
+        raise ConfigError(f"{name}: a round takes no time; allowed: some computing or sending")
     graph = by_rank(graph)
     mate = match_messages(graph, name)
     server = server_of(place.hosts, network)
@@ -60,6 +65,7 @@ def plan_graph(
         sizes.append(made[call_machine[i]].sizes(call.bytes, work.options))
     plan = GraphPlan(
         graph=graph,
+        options=work.options,
         connections=tuple(joined.found),
         send_qp=send_qp,
         mate=mate,
@@ -186,12 +192,12 @@ def _most_posts(
     sizes: list[Sizes],
     name: str,
 ) -> int:
-    """An event makes one rank go on, which posts all that it has to send in a round at most."""
+    """An event makes one rank go on, which posts (and logs) all of a round at most."""
     posts = np.bincount(graph.rank[graph.kind == OpKind.SEND], minlength=graph.num_ranks)
     for call, number, size in zip(graph.collectives, call_machine, sizes, strict=True):
         machine = machines[number]
         own = np.bincount(machine.src, size[machine.phase, 0], len(call.ranks))
-        posts[list(call.ranks)] += own.astype(np.int64)
+        posts[list(call.ranks)] += own.astype(np.int64) + 1  # and an entry in the log
     most = int(posts.max(initial=0))
     if most > MOST_POSTS:
         raise ConfigError(

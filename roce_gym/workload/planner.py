@@ -173,7 +173,7 @@ class _PlanBuilder:
         graph, pairs = plan_graph(work, place, self.network)
         return JobPlan(
             kind="graph",
-            hosts=place.hosts,
+            hosts=place.hosts[: graph.graph.num_ranks],
             qps=(self.qps.connect(place, pairs),),
             compute_ps=work.compute_ps,
             jitter=work.jitter,
