@@ -89,7 +89,7 @@ def _circle(steps, ranks, count, share, after=None):
             same = [got[rank][k - 1]] if k else []
             whole = list(after[rank]) if after else []
             steps.append(Step(rank, ranks[(i + 1) % len(ranks)], share, same=same, whole=whole))
-        for i, rank in enumerate(ranks):
+        for i in range(len(ranks)):
             got[ranks[(i + 1) % len(ranks)]].append(len(steps) - len(ranks) + i)
     return got
 
