@@ -6,7 +6,7 @@ found by looking at all of them.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,9 @@ class CallRound:
 
     begun: dict[int, int] = field(default_factory=dict)  # rank of the call -> time
     finished: set[int] = field(default_factory=set)
-    sent: set[int] = field(default_factory=set)
+    unsent: list[list[int]] = field(default_factory=list)  # by sender, in order
+    missing: list[int] = field(default_factory=list)  # by receiver
+    missing_of: Counter[tuple[int, int]] = field(default_factory=Counter)  # by channel and step
     received: set[int] = field(default_factory=set)
 
 
@@ -56,9 +58,18 @@ class Call:
             plan.options,
         )
         self.rounds: dict[int, CallRound] = {}
+        self.group = -1
 
     def round(self, k: int) -> CallRound:
-        return self.rounds.setdefault(k, CallRound())
+        if k not in self.rounds:
+            new = self.rounds[k] = CallRound()
+            new.unsent = [[] for _ in self.ranks]
+            new.missing = [0] * len(self.ranks)
+            for number, transfer in enumerate(self.transfers):
+                new.unsent[transfer.src].append(number)
+                new.missing[transfer.dst] += 1
+                new.missing_of[transfer.group] += 1
+        return self.rounds[k]
 
 
 class GraphJob:
@@ -85,6 +96,12 @@ class GraphJob:
         self.channel = graph.channel.tolist()
         self._match(graph.tag.tolist())
         self.calls = [Call(self, index) for index in range(len(graph.collectives))]
+        kinds: list[tuple[Any, ...]] = []
+        for call in self.calls:
+            kind = (call.ranks, call.algorithm)
+            if kind not in kinds:
+                kinds.append(kind)
+            call.group = kinds.index(kind)
         self.qp_at = {tuple(c): i for i, c in enumerate(plan.graph.connections)}
         self.on_way = [deque() for _ in plan.graph.connections]  # messages by queue pair
         self.queue: list[deque[int]] = [deque() for _ in range(self.size)]
@@ -232,7 +249,10 @@ class GraphJob:
             call = self.calls[index]
             member = call.transfers[number].dst
             rank = call.ranks[member]
-            call.round(k).received.add(number)
+            state = call.round(k)
+            state.received.add(number)
+            state.missing[member] -= 1
+            state.missing_of[call.transfers[number].group] -= 1
             if member in call.round(k).begun and self.round[rank] == k:
                 if self._advance(index, k, member, t):
                     self._end(self._op_of(index, rank))
@@ -259,17 +279,21 @@ class GraphJob:
         """Sends what a rank may send; whether it has received all, which it finds only once."""
         call = self.calls[index]
         state = call.round(k)
-        for number, transfer in enumerate(call.transfers):
-            may_go = transfer.src == member and number not in state.sent
-            if may_go and transfer.needs <= state.received:
-                state.sent.add(number)
+        kept = []
+        for number in state.unsent[member]:
+            transfer = call.transfers[number]
+            if transfer.needs <= state.received and not any(
+                state.missing_of[group] for group in transfer.whole
+            ):
                 qp = self._connection(call, transfer)
                 what = ("call", index, k, number)
                 self._post(qp, transfer.bytes, what, call.ranks[member], t)
-        if member in state.finished or not self._has_all(call, state, member):
+            else:
+                kept.append(number)
+        state.unsent[member] = kept
+        if member in state.finished or state.missing[member]:
             return False
-        own = {i for i, transfer in enumerate(call.transfers) if transfer.src == member}
-        assert own <= state.sent
+        assert not kept
         state.finished.add(member)
         if len(state.finished) == len(call.ranks):
             begun = max(state.begun.values())
@@ -277,19 +301,7 @@ class GraphJob:
             self.sim.collectives.append(entry)
         return True
 
-    def _has_all(self, call: Call, state: CallRound, member: int) -> bool:
-        return all(
-            i in state.received
-            for i, transfer in enumerate(call.transfers)
-            if transfer.dst == member
-        )
-
     def _connection(self, call: Call, transfer: Transfer) -> int:
         """Queue pairs are shared by collectives of the same ranks and algorithm."""
-        kinds: list[tuple[tuple[int, ...], str]] = []
-        for other in self.calls:
-            if (tuple(other.ranks), other.algorithm) not in kinds:
-                kinds.append((tuple(other.ranks), other.algorithm))
-        group = kinds.index((tuple(call.ranks), call.algorithm))
         src, dst = call.ranks[transfer.src], call.ranks[transfer.dst]
-        return self.qp_at[group, src, dst, transfer.connection]
+        return self.qp_at[call.group, src, dst, transfer.connection]

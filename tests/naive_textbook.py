@@ -27,13 +27,19 @@ class Step:
 
 @dataclass
 class Transfer:
-    """One message; `needs` are numbers of messages that its sender must have received."""
+    """One message.
+
+    `needs`: numbers of messages that its sender must have received; `whole`: (channel, step) of
+    which it must have received all; `group`: its own channel and step.
+    """
 
     src: int
     dst: int
     connection: int
     bytes: int
+    group: tuple[int, int]
     needs: set[int]
+    whole: list[tuple[int, int]]
 
 
 def expand(operation, algorithm, n, server, total, options) -> list[Transfer]:
@@ -61,14 +67,10 @@ def expand(operation, algorithm, n, server, total, options) -> list[Transfer]:
             for q in range(qps)
             if split or q == qp
         }
-        needs |= {
-            number[channel, other, q, k]
-            for other in step.whole
-            for q in range(qps)
-            for k in range(counts[other])
-        }
         connection = (step.part * options.channels + channel) * qps + qp
-        out.append(Transfer(step.src, step.dst, connection, sizes[i], needs))
+        whole = [(channel, other) for other in step.whole]
+        ends = (step.src, step.dst, connection)
+        out.append(Transfer(*ends, sizes[i], (channel, i), needs, whole))
     return out
 
 

@@ -67,7 +67,7 @@ def _job_results(tally: Tally, plan: Plan, number: int, alone: Any) -> dict[str,
         base, known = np.full(len(times), float(alone)), np.ones(len(times), bool)
     begun = -1 if tally.last is None else int(tally.last.job_begun_ps[number])
     is_flows = job.kind == "flows"
-    out: dict[str, Any] = {"kind": job.kind, "_times": times}
+    out: dict[str, Any] = {"kind": job.label or job.kind, "_times": times}
     out |= {"_shared": times[known], "_alone": base}
     out["flows"] = len(job.flow_bytes) if is_flows else None
     out |= _times([] if is_flows else [out], "cct", "rounds_completed")

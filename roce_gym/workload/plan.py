@@ -63,6 +63,7 @@ class JobPlan:
         rounds: most rounds or bursts (-1: no limit).
         flow_start_ps, flow_bytes: flows only, sorted by start, in file order where equal.
         graph: what each round does, of a graph; None for all others.
+        label: what the job is called, if not by its kind.
     """
 
     kind: JobKind
@@ -82,6 +83,7 @@ class JobPlan:
     flow_start_ps: tuple[int, ...] = ()
     flow_bytes: tuple[int, ...] = ()
     graph: GraphPlan | None = None
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

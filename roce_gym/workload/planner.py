@@ -179,6 +179,7 @@ class _PlanBuilder:
             jitter=work.jitter,
             rounds=work.rounds,
             graph=graph,
+            label=job.kind,
             **_common(job, place),
         )
 
