@@ -1,4 +1,4 @@
-"""Latency histograms, as read from the simulator (rules, section 14)."""
+"""Latency histograms, as read from the simulator (rules, section 15)."""
 
 from __future__ import annotations
 

@@ -76,6 +76,8 @@ def round_bytes(job: JobPlan) -> int:
         return job.message_bytes * job.messages_per_round * len(job.hosts) * len(job.qps)
     if job.kind == "all_to_all":
         return job.message_bytes * job.messages_per_round * len(job.hosts)
+    if job.graph is not None:
+        return job.graph.round_bytes
     return job.message_bytes * job.messages_per_round
 
 

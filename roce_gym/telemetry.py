@@ -67,6 +67,7 @@ class Interval:
         job_round: shape (J,), int64, round under way or next.
         job_begun_ps: shape (J,), int64, when the round under way began, -1 between rounds.
         completions: structured, fields of `sim.types.COMPLETION`: rounds, bursts, flows that ended.
+        collectives: structured, fields of `sim.types.COLLECTIVE`: collectives of graphs that ended.
         failed_qps: queue pairs that have passed their retry limit, since time 0.
         unreachable_qps: queue pairs to whose far end no route leads, at the end.
         events: events handled.
@@ -107,6 +108,7 @@ class Interval:
     job_round: Ints
     job_begun_ps: Ints
     completions: NDArray[Any]
+    collectives: NDArray[Any]
     failed_qps: int
     unreachable_qps: int
     events: int
@@ -184,10 +186,16 @@ class Meter:
     def close(
         self,
         state: t.State,
-        completions: NDArray[Any],
+        log: NDArray[Any],
         deadlock: tuple[tuple[int, int, int], ...] = (),
     ) -> Interval:
-        """Ends the interval, starts the next one."""
+        """Ends the interval, starts the next one.
+
+        Args:
+            state: now.
+            log: what the simulator logged in the interval.
+            deadlock: at the end.
+        """
         before, after = self._before, self._read(state)
         difference = {name: after[name] - before[name] for name in after if name != "now_ps"}
         length = max(1, after["now_ps"] - before["now_ps"])
@@ -218,7 +226,8 @@ class Meter:
             alpha=_alpha(state),
             job_round=state.job["round"].copy(),
             job_begun_ps=np.where(begun == t.FOREVER, -1, begun),
-            completions=completions,
+            completions=log[log["job"] < len(state.job)],
+            collectives=_collectives(state, log[log["job"] >= len(state.job)]),
             latency=Latencies(counts, sums, longest) if len(counts) else None,
             failed_qps=int(state.core[0]["failed_qps"]),
             unreachable_qps=int(state.core[0]["unreachable_qps"]),
@@ -227,6 +236,16 @@ class Meter:
         self._before = after
         _clear_peaks(state)
         return interval
+
+
+def _collectives(state: t.State, log: NDArray[Any]) -> NDArray[Any]:
+    """Entries of calls, with the numbers that calls have in their jobs."""
+    out = np.zeros(len(log), t.COLLECTIVE)
+    call = state.call[log["job"] - len(state.job)]
+    out["job"], out["call"], out["round"] = call["job"], call["index"], log["index"]
+    for name in ("start_ps", "end_ps", "bytes"):
+        out[name] = log[name]
+    return out
 
 
 def _clear_peaks(state: t.State) -> None:

@@ -11,7 +11,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
+import naive_collectives
 import naive_dscp
 import naive_repair
 from naive_cc import SENDERS, Ack, Hop, Path, Sender, base_rtt
@@ -460,7 +462,8 @@ class AllToAllJob(CollectiveJob):
         return all(n > k for peer, n in enumerate(self.received[rank]) if peer != rank)
 
 
-JOB_CLASSES = {
+JOB_CLASSES: dict[str, Any] = {
+    "graph": naive_collectives.GraphJob,
     "flows": FlowsJob,
     "incast": IncastJob,
     "ring_all_reduce": RingJob,
@@ -478,6 +481,7 @@ class NaiveSimulator:
         now: the time reached.
         events: (time, kind, id) of the events handled, if `trace`.
         completions: (job, index, start, end, bytes), in order.
+        collectives: (job, call, round, start, end, bytes), in order.
         tx_packets, tx_bytes, ecn_marks, max_queue_bytes: [link][class of the scenario], at the
             sending end of the link.
         pauses, resumes, drops: [link][class], at the receiving end.
@@ -501,9 +505,11 @@ class NaiveSimulator:
         self.scenario, self.network, self.settings, self.seed = scenario, network, settings, seed
         self.nic = scenario.nic
         self.now = 0
+        self.uniform = uniform
         self.trace = trace
         self.events: list[tuple[int, str, int]] = []
         self.completions: list[tuple[int, int, int, int, int]] = []
+        self.collectives: list[tuple[int, ...]] = []
         self.heap: list[tuple[int, int, int]] = []
         self.to_serve: deque[int] = deque()  # hosts, when the current event is over
         # 14: times of messages and of packets, by tenant; of what is inside of a server: none
@@ -591,14 +597,19 @@ class NaiveSimulator:
         self.members = [
             (job, rank)
             for job in self.jobs
-            if isinstance(job, CollectiveJob)
+            if isinstance(job, CollectiveJob | naive_collectives.GraphJob)
             for rank in range(job.size)
+        ]
+        self.members += [
+            (job, job.size + i)
+            for job in self.jobs
+            if job.plan.kind == "graph"
+            for i in range(len(job.computes))
         ]
         for job in self.jobs:
             job.begin()
         for i, storm in enumerate(scenario.faults.storms):
             self._set_pfc_timer("STORM", i, us_to_ps(storm.start_us))
-        self.uniform = uniform
         self.routes = Routes(self)
         self.changes = deque(self.routes.times)
         if self.changes and self.changes[0] == 0:

@@ -53,6 +53,8 @@ def make_interval(scenario, network, plan, start_us=0.0, end_us=100.0, **fields)
             continue
         if field.name == "completions":
             value = np.zeros(0, t.COMPLETION)
+        elif field.name == "collectives":
+            value = np.zeros(0, t.COLLECTIVE)
         elif field.name == "deadlock":
             value = ()
         elif field.name == "latency":

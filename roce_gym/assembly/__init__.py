@@ -158,11 +158,7 @@ def build_state(
         base_rtt=base_rtt,
         link_bps=network.link_rate_bps.astype(np.int64),
         **make_credits(scenario, len(packet), len(plan.qps), network.num_hosts),
-        job=jobs["job"],
-        job_qp=jobs["job_qp"],
-        member=jobs["member"],
-        channel=jobs["channel"],
-        flow=jobs["flow"],
+        **{name: array for name, array in jobs.items() if name not in ("endpoint", "qp_job")},
         log=np.zeros(max(MIN_LOG, 2 * len(plan.qps), 2 * most_posts(plan)), t.COMPLETION),
         **make_latency(scenario, plan),
     )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roce_gym.assembly.jobs import WITH_MEMBERS
 from roce_gym.assembly.senders import has_credits
 from roce_gym.config import NicConfig, Scenario
 from roce_gym.sim import types as t
@@ -26,9 +27,10 @@ _QP_BYTES = t.SENDER.itemsize + t.RECEIVER.itemsize
 
 
 def num_members(plan: Plan) -> int:
-    """Hosts of all rings and all-to-alls, which have timers of their own."""
-    kinds = ("ring_all_reduce", "all_to_all")
-    return sum(len(job.hosts) for job in plan.jobs if job.kind in kinds)
+    """Hosts of rings, all-to-alls and graphs, and graphs' COMPUTE operations: what has a timer."""
+    graphs = (job.graph for job in plan.jobs if job.graph is not None)
+    hosts = sum(len(job.hosts) for job in plan.jobs if job.kind in WITH_MEMBERS)
+    return hosts + sum(graph.num_computes for graph in graphs)
 
 
 def first_pfc_slot(scenario: Scenario, network: Network, plan: Plan) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roce_gym.assembly.graphs import make_graphs
 from roce_gym.sim import types as t
 from roce_gym.workload.plan import JobPlan, Plan
 
@@ -15,11 +16,15 @@ _JOB_KINDS = {
     "ring_all_reduce": t.RING,
     "all_to_all": t.ALL_TO_ALL,
     "incast": t.INCAST,
+    "graph": t.GRAPH,
 }
+
+WITH_MEMBERS = ("ring_all_reduce", "all_to_all", "graph")
+"""Kinds of jobs whose hosts have timers of their own."""
 
 
 def make_jobs(plan: Plan) -> dict[str, NDArray[Any]]:
-    """Job, member, channel and flow records, and each QP's job and endpoint."""
+    """Job, member, channel and flow records, graphs, and each QP's job and endpoint."""
     job = np.zeros(len(plan.jobs), t.JOB)
     endpoint = np.full(len(plan.qps), t.NONE, np.int32)
     qp_job = np.full(len(plan.qps), t.NONE, np.int32)
@@ -56,7 +61,7 @@ def make_jobs(plan: Plan) -> dict[str, NDArray[Any]]:
             flow["qp"] = qps[0]
             flows.append(flow)
             counts["flow"] += flow.size
-        if planned.kind in ("ring_all_reduce", "all_to_all"):
+        if planned.kind in WITH_MEMBERS:
             member = np.zeros(n, t.MEMBER)
             member["job"] = i
             member["rank"] = np.arange(n)
@@ -70,6 +75,7 @@ def make_jobs(plan: Plan) -> dict[str, NDArray[Any]]:
         "channel": np.concatenate([np.zeros(0, t.CHANNEL), *channels]),
         "flow": np.concatenate([np.zeros(0, t.FLOW), *flows]),
         "job_qp": np.concatenate([np.zeros(0, np.int32), *job_qp]),
+        **make_graphs(plan, job["first_member"].tolist()),
     }
 
 

@@ -39,6 +39,8 @@ def most_posts(plan: Plan) -> int:
             most = max(most, len(job.qps) * len(job.hosts) * job.chunks)
         elif job.kind == "all_to_all":
             most = max(most, len(job.hosts))
+        elif job.graph is not None:
+            most = max(most, job.graph.most_posts)
         else:
             most = max(most, job.messages_per_round)
     return most

@@ -22,6 +22,13 @@ def report(found: dict[str, Any]) -> str:
     ]
     if any(job["flows"] is None for t in found["tenants"].values() for job in t["jobs"]):
         parts.append("collectives (times in us)\n" + _times(found["tenants"], "cct", "rounds"))
+    bandwidths = list(_bandwidths(found["tenants"]))
+    if bandwidths:
+        head = ["tenant", "operation", "algorithm", "ranks", "bytes", "done", "CCT mean", "p99"]
+        parts.append(
+            "bandwidth of collectives (NCCL-tests' definitions, times in us)\n"
+            + table([*head, "algbw Gb/s", "busbw Gb/s"], bandwidths)
+        )
     if any(tenant["flows"] for tenant in found["tenants"].values()):
         parts.append("flows (times in us)\n" + _times(found["tenants"], "fct", "flows"))
     if found["fabric"]["latency"]:
@@ -57,6 +64,17 @@ def _times(tenants: dict[str, Any], name: str, what: str) -> str:
             blank = [""] * len(rates)
             rows += [[f"  {job['kind']}", *_cells(job, name, what), *blank] for job in jobs]
     return table(head, rows)
+
+
+def _bandwidths(tenants: dict[str, Any]) -> Iterator[list[str]]:
+    """A row for each kind of collective that a tenant has."""
+    for tenant, numbers in tenants.items():
+        for job in numbers["jobs"]:
+            for row in job["collectives"]:
+                times = [number(row[f"cct_{part}_us"]) for part in ("mean", "p99")]
+                rates = [number(row[rate], 2) for rate in ("algbw_gbps", "busbw_gbps")]
+                counts = [number(row[name]) for name in ("ranks", "bytes", "completed")]
+                yield [tenant, row["operation"], row["algorithm"], *counts, *times, *rates]
 
 
 def _cells(numbers: dict[str, Any], name: str, what: str) -> list[str]:

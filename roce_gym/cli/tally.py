@@ -51,6 +51,7 @@ class Tally:
         self.latency: Latencies | None = None
         self.last: Interval | None = None
         self._logs: list[NDArray[Any]] = []
+        self._calls: list[NDArray[Any]] = []
 
     def add(self, interval: Interval) -> None:
         """Counts the next interval."""
@@ -75,6 +76,8 @@ class Tally:
         self.last = interval
         if len(interval.completions):
             self._logs.append(interval.completions)
+        if len(interval.collectives):
+            self._calls.append(interval.collectives)
 
     @property
     def duration_ps(self) -> int:
@@ -88,3 +91,11 @@ class Tally:
             return np.zeros(0, np.int64), np.zeros(0)
         log = np.concatenate(logs)
         return log["index"], (log["end_ps"] - log["start_ps"]) / PS_PER_US
+
+    def collectives(self, job: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Numbers in their job, and times in us, of a graph's collectives that have ended."""
+        logs = [log[log["job"] == job] for log in self._calls]
+        if not logs:
+            return np.zeros(0, np.int64), np.zeros(0)
+        log = np.concatenate(logs)
+        return log["call"], (log["end_ps"] - log["start_ps"]) / PS_PER_US

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roce_gym.cli.collective_results import collective_results
 from roce_gym.cli.tally import Tally
 from roce_gym.config import Scenario
 from roce_gym.units import PS_PER_S, PS_PER_US
@@ -66,7 +67,7 @@ def _job_results(tally: Tally, plan: Plan, number: int, alone: Any) -> dict[str,
         base, known = np.full(len(times), float(alone)), np.ones(len(times), bool)
     begun = -1 if tally.last is None else int(tally.last.job_begun_ps[number])
     is_flows = job.kind == "flows"
-    out: dict[str, Any] = {"kind": job.kind, "_times": times}
+    out: dict[str, Any] = {"kind": job.label or job.kind, "_times": times}
     out |= {"_shared": times[known], "_alone": base}
     out["flows"] = len(job.flow_bytes) if is_flows else None
     out |= _times([] if is_flows else [out], "cct", "rounds_completed")
@@ -74,6 +75,7 @@ def _job_results(tally: Tally, plan: Plan, number: int, alone: Any) -> dict[str,
     out |= _compared([out])
     if not is_flows and alone is not None and not len(times):
         out["cct_alone_us"] = float(alone)
+    out["collectives"] = collective_results(tally, job, number)
     out["round_under_way_us"] = None if begun < 0 else (tally.duration_ps - begun) / PS_PER_US
     return out
 

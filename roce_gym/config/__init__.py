@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from roce_gym.config.cables import NS_PER_M
 from roce_gym.config.clos import Clos3, FatTree, LeafSpine, RailOptimised
+from roce_gym.config.collectives import ALGORITHMS, Collective, Pipeline
 from roce_gym.config.credit import CreditConfig
 from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
@@ -67,6 +68,7 @@ from roce_gym.config.tenants import (
 from roce_gym.config.user import UserConfig
 
 __all__ = [
+    "ALGORITHMS",
     "CODES_PER_PRIORITY",
     "MAX_PRIORITIES",
     "MAX_QUANTA",
@@ -82,6 +84,7 @@ __all__ = [
     "BufferConfig",
     "ClassSettings",
     "Clos3",
+    "Collective",
     "ControlConfig",
     "CreditConfig",
     "DcqcnConfig",
@@ -106,6 +109,7 @@ __all__ = [
     "NicConfig",
     "NoneConfig",
     "PfcConfig",
+    "Pipeline",
     "Placement",
     "RailOptimised",
     "RenoConfig",

@@ -6,11 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from roce_gym.config.collectives import Collective, Pipeline
 from roce_gym.config.credit import CreditConfig
 from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.dscp import Dscp
 from roce_gym.config.fields import Count, HostId, Model, NonNegative, Positive, Volume
 from roce_gym.config.int_throttle import IntThrottleConfig
+from roce_gym.config.jobs import BaseJob, RoundsJob
 from roce_gym.config.none import NoneConfig
 from roce_gym.config.senders import (
     OWN_WINDOWS,
@@ -41,11 +43,6 @@ class Placement(Model):
     stride: Count = 1
 
 
-class _Job(Model):
-    start_us: NonNegative = 0.0
-    stop_us: Positive | None = Field(None, description="no new round starts after this")
-
-
 class Flow(Model):
     """One message on a QP of its own. Ids are those of the topology file, where there is one."""
 
@@ -57,7 +54,7 @@ class Flow(Model):
     ack_path: tuple[int, ...] | None = None
 
 
-class FlowList(_Job):
+class FlowList(BaseJob):
     """Given messages at given times after the job's start; those from `stop_us` on are left out."""
 
     kind: Literal["flows"] = "flows"
@@ -65,15 +62,7 @@ class FlowList(_Job):
     file: str | None = Field(None, description="HPCC flow file; its flows come after `flows`")
 
 
-class _Rounds(_Job):
-    compute_us: NonNegative = 0.0
-    jitter: Annotated[float, Field(ge=0, lt=1)] = Field(
-        0.0, description="compute time is uniform in (1 - jitter, 1 + jitter) x compute_us"
-    )
-    rounds: Count | None = Field(None, description="None: no limit")
-
-
-class RingAllReduce(_Rounds):
+class RingAllReduce(RoundsJob):
     """Loop of compute and ring all-reduce over the tenant's hosts, in their order."""
 
     kind: Literal["ring_all_reduce"] = "ring_all_reduce"
@@ -84,14 +73,14 @@ class RingAllReduce(_Rounds):
     )
 
 
-class AllToAll(_Rounds):
+class AllToAll(RoundsJob):
     """Loop of compute and all-to-all: every host sends bytes/n to every other at once."""
 
     kind: Literal["all_to_all"] = "all_to_all"
     bytes: Volume = Field(description="size of each host's buffer")
 
 
-class Incast(_Job):
+class Incast(BaseJob):
     """Bursts of `degree` senders into the tenant's first host, as a checkpoint write."""
 
     kind: Literal["incast"] = "incast"
@@ -101,7 +90,10 @@ class Incast(_Job):
     rounds: Count | None = None
 
 
-Job = Annotated[FlowList | RingAllReduce | AllToAll | Incast, Field(discriminator="kind")]
+Job = Annotated[
+    FlowList | RingAllReduce | AllToAll | Incast | Collective | Pipeline,
+    Field(discriminator="kind"),
+]
 
 
 class Tenant(Model):

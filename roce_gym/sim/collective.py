@@ -1,5 +1,7 @@
 """Step machines of the jobs: who sends what next, when what arrives (rules, section 9).
 
+The loops of rings, all-to-alls and incasts are here; operation graphs go on in operations.py.
+
 No list of messages is ever built: a ring member knows how many messages it has sent and received
 on each channel, which says whether it may send another; memory is O(ranks x channels).
 """
@@ -10,20 +12,23 @@ from numpy import int64
 
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.nic import post
-from roce_gym.sim.rng import uniform
-from roce_gym.sim.types import ALL_TO_ALL, FLOWS, FOREVER, INCAST, RING, STREAM_COMPUTE
+from roce_gym.sim.operations import begin_operations, compute_ps, end_compute, member_slot, take_in
+from roce_gym.sim.types import (
+    ALL_TO_ALL,
+    COMPUTES,
+    FLOWS,
+    FOREVER,
+    GRAPH,
+    INCAST,
+    RING,
+    WAITS,
+)
 from roce_gym.sim.wheel import push_far
 
 
 @helper
-def _member_slot(s, member):
-    params = s.params[0]
-    return 2 * params["num_links"] + params["num_hosts"] + params["num_qps"] + member
-
-
-@helper
 def _job_slot(s, job_id):
-    return _member_slot(s, s.params[0]["num_members"]) + job_id
+    return member_slot(s, s.params[0]["num_members"]) + job_id
 
 
 @rare
@@ -45,17 +50,20 @@ def start_jobs(s):
 def _compute(s, member_id, now):
     """The compute phase before a member's round."""
     member = s.member[member_id]
-    job = s.job[member["job"]]
-    member["computing"] = 1
-    stream_id = job["first_member_id"] + member["rank"]
-    u = uniform(s.params[0]["seed"], STREAM_COMPUTE, stream_id, member["round"])
-    length_ps = int(job["compute_ps"] * (1.0 + job["jitter"] * (2.0 * u - 1.0)))
-    push_far(s, _member_slot(s, member_id), now + length_ps)
+    member["computing"] = COMPUTES
+    length_ps = compute_ps(s, member_id, s.job[member["job"]]["compute_ps"])
+    push_far(s, member_slot(s, member_id), now + length_ps)
 
 
 @rare
 def on_member_timer(s, member_id, now):
-    """A member's compute phase is over: it enters its round, unless the job ends before it."""
+    """A member's compute phase is over: it enters its round, unless the job ends before it.
+
+    Timers beyond those of members are those of COMPUTE operations.
+    """
+    if member_id >= s.member.size:
+        _finish_if_done(s, end_compute(s, member_id - s.member.size, now), now)
+        return
     member = s.member[member_id]
     job = s.job[member["job"]]
     turn = member["round"]
@@ -75,6 +83,8 @@ def on_member_timer(s, member_id, now):
     if job["kind"] == RING:
         for c in range(job["num_channels"]):
             _advance_ring(s, job, _channel_of(job, member["rank"], c), now)
+    elif job["kind"] == GRAPH:
+        begin_operations(s, member_id, now)
     else:
         first = job["first_qp"] + member["rank"] * (job["num_members"] - 1)
         for k in range(job["num_members"] - 1):
@@ -119,6 +129,8 @@ def delivered(s, qp, now):
         else:
             member["got_1"] += 1
         _finish_if_done(s, int64(pair["endpoint"]), now)
+    elif kind == GRAPH:
+        _finish_if_done(s, take_in(s, qp, now), now)
     elif kind == INCAST:
         job["finished"] += 1
         if job["finished"] == job["messages"]:
@@ -133,6 +145,8 @@ def delivered(s, qp, now):
 @helper
 def _has_all(s, job, member):
     """Whether a member has received everything of its round."""
+    if job["kind"] == GRAPH:
+        return member["ops_left"] == 0
     if job["kind"] == RING:
         goal = (member["round"] + 1) * job["messages"]
         for c in range(job["num_channels"]):
@@ -148,7 +162,10 @@ def _finish_if_done(s, member_id, now):
     """Ends a member's round once it has everything; the last member ends the collective."""
     member = s.member[member_id]
     job = s.job[member["job"]]
-    if member["computing"] == 1 or not _has_all(s, job, member):
+    if member["computing"] != 0 or not _has_all(s, job, member):
+        return
+    if job["kind"] == GRAPH:
+        _finish_graph(s, member_id, now)
         return
     if member["round"] & 1 == 0:
         member["got_0"] = 0
@@ -164,6 +181,41 @@ def _finish_if_done(s, member_id, now):
         _close_round(s, job, int64(member["job"]), now)
     member["round"] += 1
     _compute(s, member_id, now)
+
+
+@rare
+def _finish_graph(s, member_id, now):
+    """Ends a member's round of a graph, which others may not even have begun."""
+    member = s.member[member_id]
+    job = s.job[member["job"]]
+    even = member["round"] & 1 == 0
+    finished = (job["finished"] if even else job["finished_1"]) + 1
+    member["computing"] = WAITS
+    member["round"] += 1
+    closes = finished == job["num_members"]
+    if closes:
+        finished = 0
+        job["closed"] += 1
+        _close_round(s, job, int64(member["job"]), now)
+    if even:
+        job["finished"] = finished
+        job["entered_0"] = 0 if closes else job["entered_0"]
+    else:
+        job["finished_1"] = finished
+        job["entered_1"] = 0 if closes else job["entered_1"]
+    if closes:
+        for other in range(job["first_member"], job["first_member"] + job["num_members"]):
+            _go_on_if_allowed(s, job, other, now)
+    else:
+        _go_on_if_allowed(s, job, member_id, now)
+
+
+@helper
+def _go_on_if_allowed(s, job, member_id, now):
+    """No member is more than a round ahead of another."""
+    member = s.member[member_id]
+    if member["computing"] == WAITS and member["round"] <= job["closed"] + 1:
+        _compute(s, member_id, now)
 
 
 @helper

@@ -1,4 +1,4 @@
-"""Latencies of messages and data packets, kept as histograms (rules, section 14).
+"""Latencies of messages and data packets, kept as histograms (rules, section 15).
 
 Buckets are those of HdrHistogram: 64 to each power of two, so that none is wider than 1/64 of the
 values in it. All of this is off, and the arrays are empty, unless the scenario asks for it.

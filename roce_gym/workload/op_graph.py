@@ -9,6 +9,8 @@ done. Four kinds:
 * RECV is done when its message has arrived whole. The k-th SEND from a to b with a tag and a
   channel belongs to the k-th RECV at b from a with the same tag and channel, in order of position.
 * COLLECTIVE is a rank's part in `collectives[peer]`; it is done when that rank has all it needs.
+
+`graph_check.check` says whether a graph can be executed; docs/rules.md, section 9.1, says how.
 """
 
 from __future__ import annotations

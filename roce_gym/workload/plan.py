@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-JobKind = Literal["flows", "ring_all_reduce", "all_to_all", "incast"]
+from roce_gym.workload.graph_plan import GraphPlan
+
+JobKind = Literal["flows", "ring_all_reduce", "all_to_all", "incast", "graph"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,12 @@ class JobPlan:
     Attributes:
         kind: selects the step machine.
         tenant: index into `Scenario.tenants`.
-        hosts: members in rank order (ring, all-to-all), senders (incast), empty (flows).
+        hosts: members in rank order (ring, all-to-all, graph), senders (incast), empty (flows).
         qps: QP ids; ring: [channel][rank], to rank + 1; all-to-all: [rank][k], to rank + 1 + k
-            (modulo n, k < n - 1); incast: [0][sender]; flows: [0][flow].
-        first_member_id: number of the job's rank 0 among the members (hosts of rings and
-            all-to-alls) of all jobs of all tenants of the scenario, planned or not.
+            (modulo n, k < n - 1); incast: [0][sender]; flows: [0][flow]; graph: [0][k], as its
+            `graph.connections`.
+        first_member_id: number of the job's rank 0 among the members (hosts of rings, all-to-alls
+            and graphs) of all jobs of all tenants of the scenario, planned or not.
         message_bytes: per message (ring, all-to-all, incast); 0 for flows.
         messages_per_round: per channel (ring) or member (all-to-all), per burst (incast).
         chunks: messages a ring member may send ahead of what it received.
@@ -59,6 +62,8 @@ class JobPlan:
         period_ps: of bursts; 0 otherwise.
         rounds: most rounds or bursts (-1: no limit).
         flow_start_ps, flow_bytes: flows only, sorted by start, in file order where equal.
+        graph: what each round does, of a graph; None for all others.
+        label: what the job is called, if not by its kind.
     """
 
     kind: JobKind
@@ -77,6 +82,8 @@ class JobPlan:
     rounds: int = -1
     flow_start_ps: tuple[int, ...] = ()
     flow_bytes: tuple[int, ...] = ()
+    graph: GraphPlan | None = None
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,12 @@
-"""From the tenants of a scenario to queue pairs with paths and jobs with numbers."""
+"""From the tenants of a scenario to queue pairs with paths and jobs with numbers.
+
+Rings, all-to-alls, incasts and lists of flows are planned here. Every other kind of job is an
+operation graph that is repeated: `GRAPH_MAKERS` (graph_jobs.py) has a function for its type in the
+configuration that turns it into :class:`GraphWork` (an OpGraph of the tenant's hosts in rank order,
+and how collectives are cut up). `plan_graph` (graph_planner.py) gives it queue pairs and step
+machines, and the JobPlan made of that is all that the simulator needs. So a new kind of job is a
+model in `config/`, added to `Job` there, and a line in `GRAPH_MAKERS`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +21,8 @@ from roce_gym.routing import Router
 from roce_gym.topology.graph import Network
 from roce_gym.units import us_to_ps
 from roce_gym.workload.flow_file import read_flow_file
+from roce_gym.workload.graph_jobs import make_graph
+from roce_gym.workload.graph_planner import plan_graph
 from roce_gym.workload.placement import place_hosts
 from roce_gym.workload.plan import JobPlan, Plan
 from roce_gym.workload.queue_pairs import JobPlace, QueuePairs
@@ -63,7 +73,7 @@ def make_plan(
                     first_member_id=first_member_id,
                 )
                 builder.add(job, place)
-            if isinstance(job, RingAllReduce | AllToAll):
+            if not isinstance(job, FlowList | Incast):
                 first_member_id += len(hosts)
     return builder.finish(class_order(scenario))
 
@@ -97,8 +107,10 @@ class _PlanBuilder:
             plan = self._ring(job, place)
         elif isinstance(job, AllToAll):
             plan = self._all_to_all(job, place)
-        else:
+        elif isinstance(job, Incast):
             plan = self._incast(job, place)
+        else:
+            plan = self._graph(job, place)
         self.jobs.append(plan)
 
     def finish(self, classes: tuple[int, ...]) -> Plan:
@@ -156,6 +168,21 @@ class _PlanBuilder:
             messages_per_round=job.degree,
             period_ps=us_to_ps(job.period_us),
             rounds=-1 if job.rounds is None else job.rounds,
+            **_common(job, place),
+        )
+
+    def _graph(self, job: Job, place: JobPlace) -> JobPlan:
+        work = make_graph(job, place, self.network, self.qps.seed)
+        graph, pairs = plan_graph(work, place, self.network)
+        return JobPlan(
+            kind="graph",
+            hosts=place.hosts[: graph.graph.num_ranks],
+            qps=(self.qps.connect(place, pairs),),
+            compute_ps=work.compute_ps,
+            jitter=work.jitter,
+            rounds=work.rounds,
+            graph=graph,
+            label=job.kind,
             **_common(job, place),
         )
 

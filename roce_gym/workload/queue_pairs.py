@@ -57,7 +57,7 @@ class QueuePairs:
     def __init__(self, network: Network, router: Router, seed: int) -> None:
         self._network = network
         self._router = router
-        self._seed = seed
+        self.seed = seed
         self._created: list[QueuePair] = []
 
     def connect(self, place: JobPlace, pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
@@ -128,4 +128,4 @@ class QueuePairs:
         return tuple(self._created[i] for i in order), number
 
     def _entropy(self, place: JobPlace, k: int, direction: int) -> int:
-        return path_entropy(self._seed, place.tenant, place.job, k, direction)
+        return path_entropy(self.seed, place.tenant, place.job, k, direction)

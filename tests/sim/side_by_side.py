@@ -45,7 +45,7 @@ SENDER_FIELDS = (
 
 
 def latency_bucket(time_ps: int) -> int:
-    """Rules, section 14, on Python's integers."""
+    """Rules, section 15, on Python's integers."""
     units = time_ps // 1024
     k = max(0, units.bit_length() - 7)
     return min(64 * k + units // 2**k, 2047)
@@ -70,6 +70,7 @@ class SideBySide:
         )
         self.later = dict(case.settings[1:])
         self.completions: list[tuple[int, ...]] = []
+        self.collectives: list[tuple[int, ...]] = []
         self.events = 0
         self.failed = 0
         self.sums: dict[str, Any] = dict.fromkeys(TOTALS, 0)
@@ -89,6 +90,7 @@ class SideBySide:
 
     def _take_in(self, interval: Interval) -> None:
         self.completions += [tuple(map(int, entry)) for entry in interval.completions]
+        self.collectives += [tuple(map(int, entry)) for entry in interval.collectives]
         self.events += interval.events
         self.failed = interval.failed_qps
         for name in TOTALS:
@@ -142,6 +144,7 @@ class SideBySide:
         pairs |= {
             "first_pause": (self.first_pause, naive.first_pause),
             "completions": (self.completions, naive.completions),
+            "collectives": (self.collectives, naive.collectives),
             "max_queue": (self.max_queue[at_switch], np.array(naive.max_queue_bytes)[at_switch]),
             "queue": (state.queue["bytes"].reshape(num_links, -1), queues),
             "ingress bytes": (ports["bytes"], [i.bytes for i in inputs]),

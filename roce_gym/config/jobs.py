@@ -1,0 +1,28 @@
+"""What all kinds of jobs have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from roce_gym.config.fields import Count, Model, NonNegative, Positive
+
+Jitter = Annotated[float, Field(ge=0, lt=1)]
+
+
+class BaseJob(Model):
+    """A job of a tenant."""
+
+    start_us: NonNegative = 0.0
+    stop_us: Positive | None = Field(None, description="no new round starts after this")
+
+
+class RoundsJob(BaseJob):
+    """A loop of compute and communication."""
+
+    compute_us: NonNegative = 0.0
+    jitter: Jitter = Field(
+        0.0, description="compute time is uniform in (1 - jitter, 1 + jitter) x compute_us"
+    )
+    rounds: Count | None = Field(None, description="None: no limit")
