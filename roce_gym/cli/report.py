@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from roce_gym.cli.text import facts, number, percent, table
+from roce_gym.cli.text import facts, left_out, number, percent, table
 
 _MAX_PLACES = 5
 
@@ -31,6 +31,8 @@ def report(found: dict[str, Any]) -> str:
     if any(tenant["flows"] for tenant in found["tenants"].values()):
         parts.append("flows (times in us)\n" + _times(found["tenants"], "fct", "flows"))
     parts.append("fabric\n" + facts(_fabric(found["fabric"])))
+    if found["left_out"]:
+        parts.append(left_out(found["left_out"]))
     late = list(_late(found["tenants"]))
     return "\n\n".join(parts + (["\n".join(late)] if late else []))
 

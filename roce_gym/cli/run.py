@@ -8,7 +8,7 @@ import time
 from contextlib import nullcontext
 from typing import Any
 
-from roce_gym.cli.case import Case, load_case
+from roce_gym.cli.case import Case, left_out_of, load_case
 from roce_gym.cli.fabric_results import fabric_results
 from roce_gym.cli.report import report
 from roce_gym.cli.tally import Tally
@@ -16,7 +16,7 @@ from roce_gym.cli.tenant_results import tenant_results
 from roce_gym.cli.terminal import Interrupts, Ticker, wait_for
 from roce_gym.cli.text import to_json
 from roce_gym.cli.trace import Trace
-from roce_gym.config import FlowList
+from roce_gym.config import FlowList, PoissonJob
 from roce_gym.fabric import Fabric
 from roce_gym.reference import ALONE_PRESET, get_references
 from roce_gym.units import PS_PER_US, us_to_ps
@@ -83,7 +83,7 @@ def _alone(case: Case) -> dict[int, Any]:
         out = {job: cct_ps / PS_PER_US for job, cct_ps in times if cct_ps > 0}
     if len(case.base.tenants) > 1:
         for index, tenant in enumerate(case.base.tenants):
-            if any(isinstance(job, FlowList) for job in tenant.jobs):
+            if any(isinstance(job, FlowList | PoissonJob) for job in tenant.jobs):
                 out |= _flows_alone(case, index)
     return out
 
@@ -126,4 +126,5 @@ def _results(
         "tenants": tenant_results(tally, case.base, case.plan, alone),
         "fabric": fabric_results(tally, case.base, case.settings, case.network),
         "settings": case.settings.model_dump(mode="json"),
+        "left_out": left_out_of(case),
     }

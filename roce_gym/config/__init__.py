@@ -62,6 +62,7 @@ from roce_gym.config.tenants import (
     Tenant,
     sender_settings,
 )
+from roce_gym.config.traces import PoissonJob, TraceJob
 from roce_gym.config.user import UserConfig
 
 __all__ = [
@@ -103,6 +104,7 @@ __all__ = [
     "PfcConfig",
     "Pipeline",
     "Placement",
+    "PoissonJob",
     "RailOptimised",
     "RenoConfig",
     "Ring",
@@ -123,6 +125,7 @@ __all__ = [
     "TimelyConfig",
     "Topology",
     "TopologyFile",
+    "TraceJob",
     "TrafficClass",
     "Triangle",
     "UserConfig",

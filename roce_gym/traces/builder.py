@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from roce_gym.errors import TraceFileError
+from roce_gym.errors import GraphError, TraceFileError
 from roce_gym.traces.limits import (
     MAX_COLLECTIVES,
     MAX_DEPENDENCIES,
@@ -17,7 +18,7 @@ from roce_gym.traces.limits import (
     MAX_OPS,
 )
 from roce_gym.traces.notes import Note, NoteBook
-from roce_gym.workload.op_check import CriticalPath, GraphError, check_graph, match_messages
+from roce_gym.workload.graph_check import check, message_order
 from roce_gym.workload.op_graph import CollectiveCall, OpGraph, OpKind
 
 _COMPUTE, _SEND, _RECV, _COLLECTIVE = map(int, OpKind)
@@ -30,13 +31,11 @@ class Trace(NamedTuple):
         format: its name, as in `roce_gym.traces.FORMATS`.
         graph: the operations; can be carried out.
         notes: what the file says beside that.
-        critical_path: the least that a run takes, and its longest chain.
     """
 
     format: str
     graph: OpGraph
     notes: tuple[Note, ...]
-    critical_path: CriticalPath
 
 
 class Builder:
@@ -105,27 +104,28 @@ class Builder:
         self._op.frombytes(op.astype(np.int64).tobytes())
         self._dependency.frombytes(dependency.astype(np.int64).tobytes())
 
-    def finish(self, trace_format: str, where: Callable[[int, int], str]) -> Trace:
+    def finish(
+        self, path: str | Path, trace_format: str, where: Callable[[int, int], str]
+    ) -> Trace:
         """Checks everything.
 
         Args:
+            path: how to begin a message about no operation in particular.
             trace_format: name of the format.
-            where: for a rank (-1: none) and a place, how to begin a message about it.
+            where: for the rank and the place of an operation, how to begin a message about it.
 
         Raises:
-            TraceFileError: the operations cannot be carried out; see `op_check`.
+            TraceFileError: the operations cannot be carried out; see `graph_check`.
         """
-        graph = self._graph()
+        graph = self._fit_receives(self._graph())
+        name = "trace"
         try:
-            send_of = match_messages(graph)
-            graph = self._fit_receives(graph, send_of)
-            path = check_graph(graph, send_of)
-        except GraphError as fault:
-            known = fault.op >= 0
-            rank = self._rank[fault.op] if known else -1
-            place = self._place[fault.op] if known else -1
-            raise TraceFileError(f"{where(rank, place)}: {fault}") from None
-        return Trace(trace_format, graph, self.notes.notes(), path)
+            check(graph, name)
+        except GraphError as error:
+            op, text = error.op, str(error).removeprefix(f"{name}: ")
+            place = str(path) if op is None else where(self._rank[op], self._place[op])
+            raise TraceFileError(f"{place}: {text}") from None
+        return Trace(trace_format, graph, self.notes.notes())
 
     def _message(
         self, rank: int, kind: int, place: int, peer: int, size: int, tag: int, channel: int
@@ -178,13 +178,15 @@ class Builder:
             collectives=tuple(self.collectives),
         )
 
-    def _fit_receives(self, graph: OpGraph, send_of: NDArray[np.int64]) -> OpGraph:
+    def _fit_receives(self, graph: OpGraph) -> OpGraph:
         """A RECV may be posted for more than arrives; it then takes what its SEND has."""
-        receives = np.flatnonzero(graph.kind == OpKind.RECV)
-        more = graph.bytes[receives] > graph.bytes[send_of]
+        sends, receives = (message_order(graph, kind) for kind in (OpKind.SEND, OpKind.RECV))
+        if sends.size != receives.size:
+            return graph  # that will be found
+        more = graph.bytes[receives] > graph.bytes[sends]
         if not more.any():
             return graph
         self.notes.add("receives posted for more bytes than arrive", int(more.sum()))
         size = graph.bytes.copy()
-        size[receives[more]] = graph.bytes[send_of[more]]
+        size[receives[more]] = graph.bytes[sends[more]]
         return graph._replace(bytes=size)

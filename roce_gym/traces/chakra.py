@@ -57,9 +57,8 @@ def read_chakra(path: str | Path, groups_file: str | Path | None = None) -> Trac
     Raises:
         TraceFileError: names file, record and value.
     """
-    reader = _Reader(
-        chakra_files(path), {} if groups_file is None else read_group_file(groups_file)
-    )
+    groups = {} if groups_file is None else read_group_file(groups_file)
+    reader = _Reader(chakra_files(path), groups)
     for rank in range(len(reader.files)):
         reader.read(rank)
     return reader.finish(path)
@@ -101,10 +100,8 @@ class _Reader:
 
     def finish(self, path: str | Path) -> Trace:
         """What was read."""
-        self._record = -1
         return self.build.finish(
-            "chakra",
-            lambda rank, record: f"{self.files[rank]}, record {record}" if rank >= 0 else f"{path}",
+            path, "chakra", lambda rank, record: f"{self.files[rank]}, record {record}"
         )
 
     def _start_rank(self) -> None:

@@ -72,6 +72,9 @@ class _Reader:
     def take(self, text: str) -> None:
         """One line, which may hold the head of a rank and more."""
         while text:
+            if self.rank >= 0 and text[0] != "}" and not text.startswith("rank "):
+                self._statement(text)
+                return
             if text[0] == "}":
                 self._close()
                 text = text[1:].strip()
@@ -95,8 +98,7 @@ class _Reader:
             "ranks without a schedule: they do nothing", self.build.num_ranks - len(self.seen)
         )
         return self.build.finish(
-            "goal",
-            lambda rank, place: f"{self.lines.path}" + (f", line {place}" if place >= 0 else ""),
+            self.lines.path, "goal", lambda _, line: f"{self.lines.path}, line {line}"
         )
 
     def _set_ranks(self, text: str) -> None:

@@ -14,8 +14,8 @@ MAX_MEMBERS = 2**24
 """Ranks of all collectives, each counted once for each collective that it is in."""
 
 MAX_MESSAGE_BYTES = 2**50
-MAX_DURATION_PS = 10**18
-"""Of one computation: eleven days."""
+MAX_DURATION_PS = 2**50
+"""Of one computation: 18 minutes."""
 
 MAX_LINE_BYTES = 2**12
 MAX_RECORD_BYTES = 2**22

@@ -93,10 +93,7 @@ class _Reader(FieldReader):
         self._build.notes.add(
             "GPUs that are not listed: they do nothing", self._build.num_ranks - len(self._gpus)
         )
-        return self._build.finish(
-            "msccl",
-            lambda rank, place: f"{self.path}" + (f", line {place}" if place >= 0 else ""),
-        )
+        return self._build.finish(self.path, "msccl", lambda _, line: f"{self.path}, line {line}")
 
     def _doctype(self, *_: object) -> None:
         self.line = self._parser.CurrentLineNumber

@@ -27,7 +27,7 @@ def poisson_flows(
     load: float,
     rate_bps: int,
     num_ranks: int,
-    rng: np.random.Generator,
+    seed: np.random.SeedSequence,
     until_ps: int | None = None,
     num_flows: int | None = None,
 ) -> Flows:
@@ -42,7 +42,7 @@ def poisson_flows(
         load: share of the rate of a host that its flows need on average.
         rate_bps: of a host.
         num_ranks: at least 2.
-        rng: what is drawn from; a longer `until_ps` only adds flows at the end.
+        seed: of the draws; a later end only adds flows after the others.
         until_ps: no flow starts from then on.
         num_flows: most flows.
 
@@ -54,7 +54,7 @@ def poisson_flows(
     expected = min(expected, np.inf if num_flows is None else num_flows)
     if expected > MAX_FLOWS:
         raise ConfigError(f"about {expected:g} flows; allowed: 1 … {MAX_FLOWS}")
-    gaps, pairs, quantiles = (np.random.Generator(np.random.PCG64(s)) for s in _seeds(rng))
+    gaps, pairs, quantiles = map(np.random.default_rng, seed.spawn(3))
     limit = MAX_FLOWS + 1 if num_flows is None else num_flows
     start_ps = _arrivals(gaps, per_ps, until_ps, limit)
     if start_ps.size > MAX_FLOWS:
@@ -69,10 +69,6 @@ def poisson_flows(
         bytes=cdf.sizes(quantiles.random(start_ps.size)),
         start_ps=start_ps,
     )
-
-
-def _seeds(rng: np.random.Generator) -> list[int]:
-    return [int(seed) for seed in rng.integers(2**63, size=3)]
 
 
 def _arrivals(

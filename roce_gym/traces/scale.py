@@ -42,4 +42,5 @@ def _scaled(values: NDArray[np.int64], scale: float, name: str, largest: int) ->
         raise ConfigError(
             f"{name} = {scale:g} is not allowed: makes {values.max()} larger than {largest}"
         )
-    return np.rint(exact).astype(np.int64)
+    rounded: NDArray[np.int64] = np.rint(exact).astype(np.int64)
+    return rounded

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from roce_gym.errors import TraceFileError
+from roce_gym.errors import GraphError, TraceFileError
 from roce_gym.traces.builder import Trace
 from roce_gym.traces.limits import MAX_COLLECTIVES, MAX_DURATION_PS, MAX_MEMBERS, MAX_OPS
 from roce_gym.traces.notes import NoteBook
-from roce_gym.workload.op_check import GraphError, check_graph
+from roce_gym.workload.graph_check import check
 from roce_gym.workload.op_graph import CollectiveCall, OpGraph, OpKind
 
 
@@ -143,11 +143,11 @@ def expand(
         collectives=tuple(collectives),
     )
     try:
-        critical_path = check_graph(graph)
-    except GraphError as fault:
-        line = f", line {template.line[fault.op % m]}" if fault.op >= 0 else ""
-        raise TraceFileError(f"{path}{line}: {fault}") from None
-    return Trace(trace_format, graph, notes.notes(), critical_path)
+        check(graph, str(path))
+    except GraphError as error:
+        line = "" if error.op is None else f", line {template.line[error.op % m]}"
+        raise TraceFileError(str(error).replace(str(path), f"{path}{line}", 1)) from None
+    return Trace(trace_format, graph, notes.notes())
 
 
 def _make_template(
