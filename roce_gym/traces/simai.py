@@ -74,11 +74,11 @@ def read_simai(path: str | Path) -> Trace:
     """
     lines, notes = Lines(path, max_line_bytes=2**16), NoteBook()
     texts = iter(lines)
-    layout, recompute = _read_head(lines, _next(lines, texts, "the head"), notes)
+    layout, marked, recompute = _read_head(lines, _next(lines, texts, "the head"), notes)
     count = lines.whole("layers", _next(lines, texts, "the number of layers"), 1, _MAX_LAYERS)
     layers = [_read_layer(lines, _next(lines, texts, _FIELDS), notes) for _ in range(count)]
     notes.add("lines after the last layer", sum(1 for _ in texts))
-    for layer in sorted({n for pair in recompute for n in pair}):
+    for layer in marked:
         if layer >= count:
             raise lines.fault(f"checkpoint {layer} is not a layer; allowed: 0 … {count - 1}")
     return expand(path, "simai", layout, _steps(layers, recompute), notes)
@@ -96,8 +96,10 @@ def _next(lines: Lines, texts: Iterator[str], what: str) -> str:
 
 def _read_head(
     lines: Lines, text: str, notes: NoteBook
-) -> tuple[Layout, tuple[tuple[int, int], ...]]:
-    """Groups, and (checkpoint, layer before whose input gradient it is computed again from there).
+) -> tuple[Layout, list[int], tuple[tuple[int, int], ...]]:
+    """Groups, layers that are named, and those that are computed again.
+
+    The last are pairs: before the input gradient of the second, forward goes again from the first.
 
     `checkpoints` and `checkpoint_initiates` are a count and that many layers.
     """
@@ -137,7 +139,8 @@ def _read_head(
     if stages > 1:
         notes.add("pp: each stage does all layers listed", 1)
     layout = Layout(found["all_gpus"], tensor, expert, stages)
-    return layout, _pair(lines, lists["checkpoints"], lists["checkpoint_initiates"])
+    checkpoints, initiates = lists["checkpoints"], lists["checkpoint_initiates"]
+    return layout, checkpoints + initiates, _pair(lines, checkpoints, initiates)
 
 
 def _pair(

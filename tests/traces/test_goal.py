@@ -4,8 +4,8 @@ from roce_gym.errors import TraceFileError
 from roce_gym.traces.goal import read_goal
 from roce_gym.workload.op_graph import OpKind
 
-from .rows import needs, rows
-from .writers import GOAL
+from graph_rows import needs, rows
+from trace_writers import GOAL
 
 
 def write(folder, text):
@@ -57,8 +57,8 @@ def test_irequires__begin_of_a_message_is_its_end(tmp_path):
         ("num_ranks 3", f"num_ranks {10**18}", 1, f"num_ranks = {10**18} is not allowed"),
         ("num_ranks 3", "", 4, "num_ranks is missing before this rank"),
         ("num_ranks 3", "num_ranks 3\nnum_ranks 3", 2, "num_ranks is given twice"),
-        ("rank 1 {", "rank 3 {", 9, "rank = 3 is not allowed; allowed: 0 … 2"),
-        ("rank 1 {", "rank 0 {", 9, "rank 0 is given twice"),
+        ("rank 1 {", "rank 3 {", 10, "rank = 3 is not allowed; allowed: 0 … 2"),
+        ("rank 1 {", "rank 0 {", 10, "rank 0 is given twice"),
         ("calc 100", f"calc {10**18}", 5, f"calc = {10**18} is not allowed"),
         ("calc 100", "calc -1", 5, "calc = -1 is not allowed"),
         ("calc 100", "calc 1e3", 5, "neither an operation nor a dependency"),
@@ -68,16 +68,16 @@ def test_irequires__begin_of_a_message_is_its_end(tmp_path):
         ("10b to 1", "10b from 1", 6, "a send has no 'from'"),
         ("10b to 1", "10b to 3", 6, "peer = 3 is not allowed; allowed: 0 … 2"),
         ("10b to 1", "10b to 0", 6, "rank 0 sends to itself"),
-        ("10b from 0 tag 7", "10b from -1 tag 7", 11, "from any rank or with any tag (-1)"),
+        ("10b from 0 tag 7", "10b from -1 tag 7", 12, "from any rank or with any tag (-1)"),
         ("10b from 0 tag 7", "10b from 0 tag 8", 6, "operation 1 (SEND) from rank 0 to rank 1"),
         ("10b from 0 tag 7", "9b from 0 tag 7", 6, "SEND of 10 bytes) does not fit operation 3"),
         ("l2 requires l1", "l2 requires l9", 7, "label 'l9' is not known here in rank 0"),
         ("l2 requires l1", "l2 requires l2", 6, "operation 1 of rank 0 can never be done"),
         ("b requires a", "b requires c", 13, "can never be done: 3 operations wait"),
-        ("b: calc 5", "a: calc 5", 12, "label 'a' is given twice in rank 1"),
-        ("y: recv 8b from 1\n}", "y: recv 8b from 1", 20, "the file ends inside of rank 2"),
-        ("rank 2 {", "rank 1 2 {", 18, "'num_ranks', 'rank' or '}' expected"),
-        ("two lines */", "two lines", 21, "the file ends inside of a comment"),
+        ("b: calc 5", "a: calc 5", 13, "label 'a' is given twice in rank 1"),
+        ("y: recv 8b from 1\n}", "y: recv 8b from 1", 21, "the file ends inside of rank 2"),
+        ("rank 2 {", "rank 1 2 {", 19, "'num_ranks', 'rank' or '}' expected"),
+        ("two lines */", "two lines", 22, "the file ends inside of a comment"),
         ("// a comment", "}", 3, "'}' without a rank"),
         ("// a comment", "x" * 5000, 3, "has more than 4096 bytes"),
     ],
