@@ -134,9 +134,7 @@ def _add_import(commands: Any) -> None:
     parser.add_argument(
         "--bytes", type=_volume, metavar="N", help="msccl: size of the whole buffer"
     )
-    parser.add_argument(
-        "--groups", metavar="FILE", help="chakra: JSON with process groups"
-    )
+    parser.add_argument("--groups", metavar="FILE", help="chakra: JSON with process groups")
 
 
 def _add_case(parser: _Parser) -> None:

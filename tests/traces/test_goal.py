@@ -1,11 +1,10 @@
 import pytest
+from graph_rows import needs, rows
+from trace_writers import GOAL
 
 from roce_gym.errors import TraceFileError
 from roce_gym.traces.goal import read_goal
 from roce_gym.workload.op_graph import OpKind
-
-from graph_rows import needs, rows
-from trace_writers import GOAL
 
 
 def write(folder, text):
@@ -35,7 +34,9 @@ def test_read(tmp_path):
 
 def test_read__says_what_is_left_out(tmp_path):
     text = GOAL.replace("num_ranks 3", "num_ranks 5")
-    assert {note.text.split(":")[0]: note.times for note in read_goal(write(tmp_path, text)).notes} == {
+    assert {
+        note.text.split(":")[0]: note.times for note in read_goal(write(tmp_path, text)).notes
+    } == {
         "cpu numbers other than 0": 2,
         "nic numbers other than 0": 1,
         "messages of 0 bytes": 1,

@@ -83,7 +83,9 @@ def test_read__says_what_is_left_out(tmp_path):
     head = SIMAI_HEAD.replace(" pp: 1", " pp: 2").replace("ga: 1", "ga: 4") + " pp_comm 77"
     text = SIMAI.replace(SIMAI_HEAD, head).replace("ALLREDUCE 1000", "ALLREDUCE 0") + "more\n"
     text = text.replace("norm -1 1 NONE 0", "norm 3 1 NONE 9")
-    notes = {note.text.split(":")[0]: note.times for note in read_simai(write(tmp_path, text)).notes}
+    notes = {
+        note.text.split(":")[0]: note.times for note in read_simai(write(tmp_path, text)).notes
+    }
     assert notes == {
         "pp_comm": 1,
         "ga": 1,

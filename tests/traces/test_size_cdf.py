@@ -60,9 +60,7 @@ def test_faults_name_file_line_and_value(tmp_path, old, new, line, message):
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="sample files are absent")
-@pytest.mark.parametrize(
-    ("name", "mean"), [("WebSearch", 1_711_250), ("FbHdp", 120_420.75)]
-)
+@pytest.mark.parametrize(("name", "mean"), [("WebSearch", 1_711_250), ("FbHdp", 120_420.75)])
 def test_samples(name, mean):
     """Means by hand: half the sum of (a + b) × (share of b - share of a)."""
     assert read_size_cdf(SAMPLES / f"{name}_distribution.txt").mean_bytes == pytest.approx(mean)
