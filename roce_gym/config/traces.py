@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 from roce_gym.config.fields import Count, Positive, Volume
 from roce_gym.config.jobs import BaseJob, Jitter
 
-Points = tuple[tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0, le=100)]], ...]
+_Size = Annotated[float, Field(ge=0, le=2**50)]
+_Share = Annotated[float, Field(ge=0, le=100)]
 
 
 class TraceJob(BaseJob):
@@ -40,7 +41,9 @@ class PoissonJob(BaseJob):
     load: Annotated[float, Field(gt=0, le=1)] = Field(
         description="of each host's link that its flows take on average, headers not counted"
     )
-    sizes: Points = Field((), description="points (bytes, share in percent) of the distribution")
+    sizes: tuple[tuple[_Size, _Share], ...] = Field(
+        (), description="points (bytes, share in percent) of the distribution"
+    )
     sizes_file: str | None = Field(None, description="the same as a file")
     num_flows: Count | None = Field(None, description="most flows; None: no limit before stop_us")
 

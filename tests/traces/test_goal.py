@@ -46,7 +46,8 @@ def test_read__says_what_is_left_out(tmp_path):
 
 
 def test_irequires__begin_of_a_message_is_its_end(tmp_path):
-    text = "num_ranks 2\nrank 0 {\na: send 5b to 1\nb: calc 1\nb irequires a\n}\nrank 1 {\nrecv 5b from 0\n}"
+    text = "num_ranks 2\nrank 0 {\na: send 5b to 1\nb: calc 1\nb irequires a\n}\n"
+    text += "rank 1 {\nrecv 5b from 0\n}"
     graph = read_goal(write(tmp_path, text)).graph
     assert needs(graph) == {0: [2], 1: [2]}  # 2: the mark, which waits for nothing
 

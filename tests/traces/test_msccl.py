@@ -95,9 +95,7 @@ def test_read__two_blocks_on_one_connection(tmp_path):
         [block(0, 1, -1, step(0, "s")), block(1, 1, -1, step(0, "s"))],
         [block(0, -1, 0, step(0, "r"), step(1, "r"))],
     )
-    with pytest.raises(
-        TraceFileError, match="blocks 0 and 1 of gpu 0 both send with gpu 1 on chan"
-    ):
+    with pytest.raises(TraceFileError, match="blocks 0 and 1 of gpu 0 both send with gpu 1"):
         read_msccl(write(tmp_path, text), 2000)
 
 
@@ -112,9 +110,7 @@ def test_read__billion_laughs(tmp_path):
         f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' if i else '<!ENTITY l0 "ha">' for i in range(10)
     )
     path = write(tmp_path, f"<!DOCTYPE algo [{entities}]>\n<algo name='&l9;'/>")
-    with pytest.raises(
-        TraceFileError, match=r"line 1: document type declarations \(and entities\)"
-    ):
+    with pytest.raises(TraceFileError, match="line 1: document type declarations"):
         read_msccl(path, 1)
 
 
