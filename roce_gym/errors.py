@@ -22,6 +22,18 @@ class TraceFileError(ConfigError):
     """Raised when a topology, flow or trace file cannot be read; names file and line."""
 
 
+class GraphError(ConfigError):
+    """Raised when an operation graph cannot be executed.
+
+    Attributes:
+        op: number of the operation at fault; None: of none in particular.
+    """
+
+    def __init__(self, message: str, op: int | None = None) -> None:
+        super().__init__(message)
+        self.op = op
+
+
 class TuningError(ConfigError):
     """Raised when settings applied during a run are not acceptable."""
 

@@ -19,12 +19,21 @@ from typing import Any
 import numpy as np
 
 from roce_gym.cache import cache_folder, write_whole
-from roce_gym.config import ControlConfig, FlowList, Scenario, TopologyFile
+from roce_gym.config import (
+    ControlConfig,
+    FlowList,
+    Job,
+    PoissonJob,
+    Scenario,
+    TopologyFile,
+    TraceJob,
+)
 from roce_gym.fabric import Fabric
 from roce_gym.progress import Alone, Pace, Progress
 from roce_gym.reward import TERMS, RewardTerms
 from roce_gym.sim.jit import source_hash
 from roce_gym.topology.graph import Network
+from roce_gym.traces import trace_files
 from roce_gym.units import PS_PER_S, us_to_ps
 from roce_gym.workload.plan import Plan
 
@@ -142,7 +151,7 @@ def forget_references() -> None:
 def cache_key(scenario: Scenario, seed: int) -> str:
     """Changes with the scenario, the files it names, the seed, and this package's source."""
     digest = hashlib.sha256(f"{_code_hash()} {seed} {scenario.model_dump_json()}".encode())
-    files = [job.file for t in scenario.tenants for job in t.jobs if isinstance(job, FlowList)]
+    files = [name for t in scenario.tenants for job in t.jobs for name in _files_of(job)]
     files += [t.user.file for t in scenario.tenants if t.cc == "user" and t.user is not None]
     if isinstance(scenario.topology, TopologyFile):
         files.append(scenario.topology.path)
@@ -150,6 +159,16 @@ def cache_key(scenario: Scenario, seed: int) -> str:
         if name is not None:
             digest.update(hashlib.sha256(Path(name).read_bytes()).digest())
     return digest.hexdigest()[:40]
+
+
+def _files_of(job: Job) -> list[str | Path | None]:
+    if isinstance(job, FlowList):
+        return [job.file]
+    if isinstance(job, PoissonJob):
+        return [job.sizes_file]
+    if isinstance(job, TraceJob):
+        return [*trace_files(job.file, job.format), job.groups_file]
+    return []
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from typing import Any
 
 from roce_gym.assembly import build_state
 from roce_gym.cli.changes import change_settings, override, split_changes
@@ -18,6 +19,7 @@ from roce_gym.tuning import Tuner
 from roce_gym.units import BPS_PER_GBPS
 from roce_gym.workload.plan import Plan
 from roce_gym.workload.planner import make_plan
+from roce_gym.workload.trace_jobs import trace_notes
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,13 @@ def load_case(arguments: argparse.Namespace) -> Case:
         plan=plan,
         seed=seed,
     )
+
+
+def left_out_of(case: Case) -> list[dict[str, Any]]:
+    """What traces say that is left out or changed, as plain data."""
+    return [
+        {"job": job, "times": note.times, "text": note.text} for job, note in trace_notes(case.base)
+    ]
 
 
 def _check_preset(name: str | None) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from roce_gym.assembly.devices import headroom_bytes
-from roce_gym.cli.case import Case, load_case
+from roce_gym.cli.case import Case, left_out_of, load_case
 from roce_gym.cli.describe_network import describe_network
 from roce_gym.cli.describe_text import describe_in_text
 from roce_gym.cli.dscp_results import describe_dscp
@@ -37,6 +37,7 @@ def resolve(case: Case) -> dict[str, Any]:
         "buffer": _buffer(case),
         "dscp": describe_dscp(case.scenario, case.network),
         "tenants": _tenants(case),
+        "left_out": left_out_of(case),
         "knobs": [
             {"name": k.name, "low": k.low, "high": k.high, "unit": k.unit, "is_log": k.is_log}
             for k in KnobSpace(case.scenario, case.network).knobs

@@ -9,14 +9,16 @@ from roce_gym.cli.case import Case
 from roce_gym.cli.catalogue import describe_asic
 from roce_gym.cli.describe_network import plural
 from roce_gym.cli.dscp_results import dscp_rows
-from roce_gym.cli.text import facts, number, percent, short, table
+from roce_gym.cli.text import facts, left_out, number, percent, short, table
 from roce_gym.config import (
     DcqcnConfig,
     FlowList,
     Incast,
     LinkEvent,
     NicConfig,
+    PoissonJob,
     Tenant,
+    TraceJob,
     sender_settings,
 )
 
@@ -47,6 +49,7 @@ def describe_in_text(case: Case, found: dict[str, Any]) -> str:
         *(["shapers\n" + facts(shapers)] if (shapers := _shaper_rows(case)) else []),
         "NIC\n" + facts(_nic_rows(case.base.nic)),
         "tenants\n" + facts(_tenant_rows(case, found["tenants"])),
+        *([left_out(found["left_out"])] if found["left_out"] else []),
         *(["DCQCN\n" + _dcqcn_table(case)] if _with_dcqcn(case) else []),
         "knobs of the environment\n" + _knob_table(found["knobs"]),
     ]
@@ -233,7 +236,11 @@ def _tenant_rows(case: Case, tenants: dict[str, Any]) -> list[tuple[str, str]]:
             )
         )
         for job in tenant.jobs:
-            flows = f"{number(planned['flows'])} flows" if isinstance(job, FlowList) else ""
+            flows = (
+                f"{number(planned['flows'])} flows"
+                if isinstance(job, FlowList | PoissonJob)
+                else ""
+            )
             rows.append(("", f"  {job.kind}: {flows or _job(job)}{_span(job)}"))
         rows += [("", f"  {line}") for line in _sender_lines(case, tenant)]
     return rows
@@ -262,6 +269,8 @@ def _on_nvlink(planned: dict[str, Any]) -> str:
 
 
 def _job(job: Any) -> str:
+    if isinstance(job, TraceJob):
+        return f"{job.file}" + (f", {job.rounds} rounds" if job.rounds else "")
     text = f"{number(job.bytes)} B"
     if isinstance(job, Incast):
         text += f" from each of {job.degree} senders every {short(job.period_us)} us"

@@ -15,6 +15,8 @@ MIN_DURATION_US, MAX_DURATION_US = 100, 1e8
 
 MAX_COUNT = 1000
 """Of seeds, and of processes."""
+MAX_VOLUME = 2**50
+"""As `bytes` of jobs."""
 
 _SCENARIO = "name of a packaged scenario (see: roce-gym list), or path of a YAML file"
 
@@ -63,6 +65,12 @@ Rules, thresholds and the columns that they read: docs/measurements.md.
 exit codes: 0 done, whether there are suspects or not, 1 the simulation failed, 2 bad input, 130
 interrupted"""
 
+_IMPORT_HELP = """\
+formats:
+  simai, chakra, msccl, goal   operations of ranks: a job of kind trace
+  hpcc_flows                   flows: a job of kind flows
+  size_cdf                     distribution of flow sizes: a job of kind poisson"""
+
 
 class _Parser(argparse.ArgumentParser):
     """Complains as the rest of the program does."""
@@ -88,6 +96,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_blame(commands)
     _add_diagnose(commands)
+    _add_import(commands)
     return parser
 
 
@@ -182,6 +191,22 @@ def _add_duration(parser: _Parser) -> None:
     )
 
 
+def _add_import(commands: Any) -> None:
+    text = "show what a workload file contains and what of it is left out"
+    parser = _add(commands, "import", _import, text, _IMPORT_HELP)
+    parser.add_argument("file", metavar="FILE", help="a file; of Chakra its folder or prefix")
+    parser.add_argument(
+        "--format",
+        default="auto",
+        choices=("auto", "simai", "chakra", "msccl", "goal", "hpcc_flows", "size_cdf"),
+        help="default: by name and content",
+    )
+    parser.add_argument(
+        "--bytes", type=_volume, metavar="N", help="msccl: size of the whole buffer"
+    )
+    parser.add_argument("--groups", metavar="FILE", help="chakra: JSON with process groups")
+
+
 def _add_case(parser: _Parser, before: str = "") -> None:
     parser.add_argument("scenario", metavar="SCENARIO", help=before + _SCENARIO)
     parser.add_argument(
@@ -239,6 +264,14 @@ def _duration(text: str) -> float:
     return value
 
 
+def _volume(text: str) -> int:
+    if not text.isdecimal() or len(text) > 20 or not 1 <= int(text) <= MAX_VOLUME:
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is not allowed; allowed: bytes, 1 … {MAX_VOLUME}"
+        )
+    return int(text)
+
+
 # What needs the simulator is imported when it is called: `--help` shall not wait for it.
 
 
@@ -270,3 +303,9 @@ def _diagnose(arguments: argparse.Namespace) -> int:
     from roce_gym.cli.diagnose import diagnose_command
 
     return diagnose_command(arguments)
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from roce_gym.cli.import_trace import import_trace
+
+    return import_trace(arguments)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from roce_gym.cli.dscp_results import mismatch_text
-from roce_gym.cli.text import facts, number, percent, table
+from roce_gym.cli.text import facts, left_out, number, percent, table
 
 _MAX_PLACES = 5
 
@@ -34,6 +34,8 @@ def report(found: dict[str, Any]) -> str:
     if found["fabric"]["latency"]:
         parts.append("latency (us)\n" + _latency(found["tenants"]))
     parts.append("fabric\n" + facts(_fabric(found["fabric"])))
+    if found["left_out"]:
+        parts.append(left_out(found["left_out"]))
     late = list(_late(found["tenants"]))
     return "\n\n".join(parts + (["\n".join(late)] if late else []))
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from roce_gym.cli.bandwidth import add_bandwidth
-from roce_gym.cli.case import Case, load_case
+from roce_gym.cli.case import Case, left_out_of, load_case
 from roce_gym.cli.fabric_results import fabric_results
 from roce_gym.cli.latency_results import add_latency
 from roce_gym.cli.output_file import OutputFile
@@ -23,7 +23,7 @@ from roce_gym.cli.terminal import Interrupts, Ticker, wait_for
 from roce_gym.cli.text import to_json
 from roce_gym.cli.timeline import TimelineFile
 from roce_gym.cli.trace import Trace
-from roce_gym.config import FlowList
+from roce_gym.config import FlowList, PoissonJob
 from roce_gym.counters import Sampler
 from roce_gym.errors import ConfigError
 from roce_gym.fabric import Fabric
@@ -148,7 +148,7 @@ def _alone(case: Case) -> dict[int, Any]:
         out = {job: cct_ps / PS_PER_US for job, cct_ps in times if cct_ps > 0}
     if len(case.base.tenants) > 1:
         for index, tenant in enumerate(case.base.tenants):
-            if any(isinstance(job, FlowList) for job in tenant.jobs):
+            if any(isinstance(job, FlowList | PoissonJob) for job in tenant.jobs):
                 out |= _flows_alone(case, index)
     return out
 
@@ -195,4 +195,5 @@ def _results(
         "tenants": tenants,
         "fabric": fabric,
         "settings": case.settings.model_dump(mode="json"),
+        "left_out": left_out_of(case),
     }

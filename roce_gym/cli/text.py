@@ -53,3 +53,14 @@ def facts(rows: Sequence[tuple[str, str]]) -> str:
 def to_json(tree: Any) -> str:
     """One JSON object. Raises ValueError for NaN and infinity, which JSON does not have."""
     return json.dumps(tree, indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def left_out(notes: list[dict[str, Any]]) -> str:
+    """What of a trace is left out or changed."""
+    if not notes:
+        return "left out or changed: nothing"
+    rows = [
+        (f"{number(note['times'])} ×", " ".join([note.get("job", ""), note["text"]]).strip())
+        for note in notes
+    ]
+    return "left out or changed\n" + facts(rows)

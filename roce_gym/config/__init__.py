@@ -65,6 +65,7 @@ from roce_gym.config.tenants import (
     Tenant,
     sender_settings,
 )
+from roce_gym.config.traces import PoissonJob, TraceJob
 from roce_gym.config.user import UserConfig
 
 __all__ = [
@@ -111,6 +112,7 @@ __all__ = [
     "PfcConfig",
     "Pipeline",
     "Placement",
+    "PoissonJob",
     "RailOptimised",
     "RenoConfig",
     "Ring",
@@ -131,6 +133,7 @@ __all__ = [
     "TimelyConfig",
     "Topology",
     "TopologyFile",
+    "TraceJob",
     "TrafficClass",
     "Triangle",
     "UserConfig",

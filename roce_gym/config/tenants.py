@@ -26,6 +26,7 @@ from roce_gym.config.senders import (
 )
 from roce_gym.config.settings import Settings, ShaperConfig
 from roce_gym.config.tcp import DctcpConfig, RenoConfig
+from roce_gym.config.traces import PoissonJob, TraceJob
 from roce_gym.config.user import UserConfig
 
 
@@ -91,7 +92,7 @@ class Incast(BaseJob):
 
 
 Job = Annotated[
-    FlowList | RingAllReduce | AllToAll | Incast | Collective | Pipeline,
+    FlowList | PoissonJob | RingAllReduce | AllToAll | Incast | Collective | Pipeline | TraceJob,
     Field(discriminator="kind"),
 ]
 

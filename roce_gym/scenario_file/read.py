@@ -17,8 +17,13 @@ _FOLDERS = (_PACKAGE / "envs_config", _PACKAGE.parent / "envs_config")
 """In an installed package, and in a checkout."""
 
 _SUFFIXES = (".yaml", ".yml")
-_FILE_FIELD = {"hpcc_file": "path", "flows": "file"}
-"""Field that holds a path, by the `kind` of its mapping."""
+_FILE_FIELDS = {
+    "hpcc_file": ("path",),
+    "flows": ("file",),
+    "trace": ("file", "groups_file"),
+    "poisson": ("sizes_file",),
+}
+"""Fields that hold a path, by the `kind` of their mapping."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -125,11 +130,12 @@ def _anchor_files(node: Any, folder: Path) -> None:
             _anchor_files(element, folder)
     elif isinstance(node, dict):
         kind = node.get("kind")
-        field = _FILE_FIELD.get(kind) if isinstance(kind, str) else None
-        if field is None and "file" in node and "function" in node:
-            field = "file"  # of a sender
-        if field in node:
-            node[field] = _anchored(node[field], folder)
+        fields = _FILE_FIELDS.get(kind, ()) if isinstance(kind, str) else ()
+        if not fields and "file" in node and "function" in node:
+            fields = ("file",)  # of a sender
+        for field in fields:
+            if field in node:
+                node[field] = _anchored(node[field], folder)
         for child in node.values():
             _anchor_files(child, folder)
 

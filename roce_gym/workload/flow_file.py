@@ -43,12 +43,12 @@ class FlowRecord(NamedTuple):
     line: int
 
 
-def read_flow_file(path: str | Path, network: Network) -> list[FlowRecord]:
+def read_flow_file(path: str | Path, network: Network | None) -> list[FlowRecord]:
     """Reads a flow file, in file order.
 
     Args:
         path: the file.
-        network: where the flows run; ids are its labels.
+        network: where the flows run; ids are its labels. None: not known, any ids will do.
 
     Raises:
         TraceFileError: names file, line and value; also where an end of a flow is a switch.
@@ -60,7 +60,7 @@ def read_flow_file(path: str | Path, network: Network) -> list[FlowRecord]:
     return [_read_flow(reader, network) for _ in range(count)]
 
 
-def _read_flow(reader: LineReader, network: Network) -> FlowRecord:
+def _read_flow(reader: LineReader, network: Network | None) -> FlowRecord:
     fields = reader.take("src dst priority dport bytes start_s")
     src_text, dst_text, priority_text, dport_text, bytes_text, start_text = fields
     src, dst = _host(reader, "src", src_text, network), _host(reader, "dst", dst_text, network)
@@ -77,8 +77,10 @@ def _read_flow(reader: LineReader, network: Network) -> FlowRecord:
     )
 
 
-def _host(reader: LineReader, name: str, text: str, network: Network) -> int:
+def _host(reader: LineReader, name: str, text: str, network: Network | None) -> int:
     label = reader.whole(name, text, 0, 2**31 - 1)
+    if network is None:
+        return label
     try:
         network.host_of_label(label)
     except TopologyError as error:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from roce_gym.errors import ConfigError
+from roce_gym.errors import GraphError
+from roce_gym.workload.graph_order import Order, go_through
 from roce_gym.workload.op_graph import OpGraph, OpKind
 
 MAX_BYTES = 2**50
 """Of a message or a collective; what times in ps allow, and more than any memory."""
+
+MAX_TOTAL = 2.0**62
+"""Of all bytes, and of all durations in ps: sums fit into 64 bits."""
 
 
 def check(graph: OpGraph, name: str = "graph") -> None:
@@ -22,7 +27,7 @@ def check(graph: OpGraph, name: str = "graph") -> None:
         name: what it is called in messages.
 
     Raises:
-        ConfigError: arrays do not fit together; a rank, peer, size, time or dependency is out of
+        GraphError: arrays do not fit together; a rank, peer, size, time or dependency is out of
             range; a message has no receiver; a collective lacks a rank; operations wait for each
             other in a circle. Names the operation.
     """
@@ -37,34 +42,41 @@ def match_messages(graph: OpGraph, name: str = "graph") -> NDArray[np.int32]:
     """Shape (n,): the RECV that the message of each SEND belongs to; -1 for other operations.
 
     Raises:
-        ConfigError: a SEND without a RECV of its size, or a RECV without a SEND.
+        GraphError: a SEND without a RECV of its size, or a RECV without a SEND.
     """
-    sends = np.flatnonzero(graph.kind == OpKind.SEND)
-    receives = np.flatnonzero(graph.kind == OpKind.RECV)
-
-    def keys(ops: NDArray[np.intp], src: NDArray[np.int32], dst: NDArray[np.int32]) -> list[Any]:
-        return [graph.channel[ops], graph.tag[ops], dst[ops], src[ops]]
-
-    ours = keys(sends, graph.rank, graph.peer)
-    theirs = keys(receives, graph.peer, graph.rank)
-    sends, receives = sends[np.lexsort(ours)], receives[np.lexsort(theirs)]
-    ours, theirs = keys(sends, graph.rank, graph.peer), keys(receives, graph.peer, graph.rank)
+    sends, receives = message_order(graph, OpKind.SEND), message_order(graph, OpKind.RECV)
+    ours, theirs = _message_keys(graph, sends), _message_keys(graph, receives)
     count = min(len(sends), len(receives))
     same = np.ones(count, np.bool_)
-    for a, b in zip(ours, theirs, strict=True):
-        same &= a[:count] == b[:count]
+    for our, their in zip(ours, theirs, strict=True):
+        same &= our[:count] == their[:count]
     if not same.all() or len(sends) != len(receives):
         _raise_unmatched(graph, name)
     unequal = np.flatnonzero(graph.bytes[sends] != graph.bytes[receives])
     if len(unequal):
         a, b = int(sends[unequal[0]]), int(receives[unequal[0]])
-        raise ConfigError(
+        raise GraphError(
             f"{name}: operation {a} (SEND of {graph.bytes[a]} bytes) does not fit operation {b} "
-            f"(RECV of {graph.bytes[b]} bytes); allowed: the same size"
+            f"(RECV of {graph.bytes[b]} bytes); allowed: the same size",
+            a,
         )
     mate = np.full(len(graph.rank), -1, np.int32)
     mate[sends] = receives
     return mate
+
+
+def message_order(graph: OpGraph, kind: OpKind) -> NDArray[np.intp]:
+    """The SENDs or RECVs of a graph, so that those of a message have the same index in both."""
+    ops = np.flatnonzero(graph.kind == kind)
+    return ops[np.lexsort(_message_keys(graph, ops))]
+
+
+def _message_keys(graph: OpGraph, ops: NDArray[np.intp]) -> list[NDArray[Any]]:
+    """Channel, tag, destination and source; operations that are equal here go by position."""
+    own, peer = graph.rank[ops], graph.peer[ops]
+    is_send = graph.kind[ops] == OpKind.SEND
+    src, dst = np.where(is_send, own, peer), np.where(is_send, peer, own)
+    return [graph.channel[ops], graph.tag[ops], dst, src]
 
 
 def _raise_unmatched(graph: OpGraph, name: str) -> None:
@@ -81,32 +93,33 @@ def _raise_unmatched(graph: OpGraph, name: str) -> None:
         ours, mine, other = (
             (sends, "SEND", "RECV") if len(sends) > len(receives) else (receives, "RECV", "SEND")
         )
-        raise ConfigError(
+        raise GraphError(
             f"{name}: operation {ours[few]} ({mine}) from rank {src} to rank {dst}, tag {tag}, "
             f"channel {channel}, has no {other}: there are {len(sends)} SENDs and "
-            f"{len(receives)} RECVs; allowed: equally many"
+            f"{len(receives)} RECVs; allowed: equally many",
+            ours[few],
         )
 
 
 def _refuse(name: str, op: int, what: str, value: object, allowed: str) -> None:
-    raise ConfigError(
-        f"{name}: operation {op}: {what} = {value} is not allowed; allowed: {allowed}"
+    raise GraphError(
+        f"{name}: operation {op}: {what} = {value} is not allowed; allowed: {allowed}", op
     )
 
 
 def _check_shapes(graph: OpGraph, name: str) -> None:
     n = len(graph.rank)
     if graph.num_ranks < 1 or n == 0:
-        raise ConfigError(f"{name}: {graph.num_ranks} ranks and {n} operations; allowed: 1 or more")
+        raise GraphError(f"{name}: {graph.num_ranks} ranks and {n} operations; allowed: 1 or more")
     fields = ("kind", "peer", "bytes", "tag", "channel", "duration_ps")
     lengths = {field: (len(getattr(graph, field)), n) for field in fields}
     lengths["first_dependency"] = (len(graph.first_dependency), n + 1)
     for field, (length, wanted) in lengths.items():
         if length != wanted:
-            raise ConfigError(f"{name}.{field}: {length} entries; allowed: {wanted}")
+            raise GraphError(f"{name}.{field}: {length} entries; allowed: {wanted}")
     first = graph.first_dependency
     if first[0] != 0 or first[-1] != len(graph.dependency) or (np.diff(first) < 0).any():
-        raise ConfigError(
+        raise GraphError(
             f"{name}.first_dependency must rise from 0 to {len(graph.dependency)}, the number of "
             "dependencies"
         )
@@ -135,6 +148,10 @@ def _check_ranges(graph: OpGraph, name: str) -> None:
         if bad.any():
             op = int(np.argmax(bad))
             _refuse(name, op, field, int(getattr(graph, field)[op]), allowed)
+    for field in ("bytes", "duration_ps"):
+        total = float(getattr(graph, field).sum(dtype=np.float64))
+        if total > MAX_TOTAL:
+            raise GraphError(f"{name}: the sum of {field} = {total:.3g}; allowed: 0 … 2^62")
 
 
 def _check_dependencies(graph: OpGraph, name: str) -> None:
@@ -149,31 +166,59 @@ def _check_dependencies(graph: OpGraph, name: str) -> None:
 
 
 def _check_collectives(graph: OpGraph, name: str) -> None:
-    calls = np.flatnonzero(graph.kind == OpKind.COLLECTIVE)
-    order = np.lexsort((graph.rank[calls], graph.peer[calls]))
-    calls = calls[order]
-    ends = np.searchsorted(graph.peer[calls], np.arange(len(graph.collectives) + 1))
     for i, call in enumerate(graph.collectives):
         where = f"{name}.collectives.{i}"
         if not 1 <= call.bytes <= MAX_BYTES:
-            raise ConfigError(f"{where}.bytes = {call.bytes} is not allowed; allowed: 1 … 2^50")
+            raise GraphError(f"{where}.bytes = {call.bytes} is not allowed; allowed: 1 … 2^50")
         if len(call.ranks) < 2 or len(set(call.ranks)) < len(call.ranks):
-            raise ConfigError(f"{where}.ranks: needs two or more ranks, each once")
-        found = graph.rank[calls[ends[i] : ends[i + 1]]]
+            raise GraphError(f"{where}.ranks: needs two or more ranks, each once")
+    calls = np.flatnonzero(graph.kind == OpKind.COLLECTIVE)
+    calls = calls[np.lexsort((graph.rank[calls], graph.peer[calls]))]
+    sizes = [len(call.ranks) for call in graph.collectives]
+    members = np.fromiter(chain.from_iterable(c.ranks for c in graph.collectives), np.int64)
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.lexsort((members, owner))
+    if np.array_equal(graph.peer[calls], owner) and np.array_equal(
+        graph.rank[calls], members[order]
+    ):
+        return
+    ends = np.searchsorted(graph.peer[calls], np.arange(len(sizes) + 1))
+    for i, call in enumerate(graph.collectives):
+        own = calls[ends[i] : ends[i + 1]]
+        found = graph.rank[own]
         if not np.array_equal(found, np.sort(call.ranks)):
             wrong = sorted(set(call.ranks) ^ set(found.tolist())) or sorted(found.tolist())
-            raise ConfigError(
-                f"{where}: needs one operation of each of its ranks; wrong: rank {wrong[0]}"
+            raise GraphError(
+                f"{name}.collectives.{i}: needs one operation of each of its ranks; wrong: rank "
+                f"{wrong[0]}",
+                int(own[0]) if own.size else None,
             )
 
 
 def _check_order(graph: OpGraph, mate: NDArray[np.int32], name: str) -> None:
-    """Everything can be done: no circle of dependencies, messages and collectives.
+    """Everything can be done: no circle of dependencies, messages and collectives."""
+    left = order_of(graph, mate).never_done
+    left = left[left < len(graph.rank)]
+    if len(left):
+        first = int(left[0])
+        raise GraphError(
+            f"{name}: operation {first} of rank {graph.rank[first]} can never be done: "
+            f"{len(left)} operations wait for each other in a circle, or behind one",
+            first,
+        )
 
-    A collective is an operation of its own here, between those of its ranks and what depends on
+
+def order_of(graph: OpGraph, mate: NDArray[np.int32]) -> Order:
+    """Goes through a graph whose fields are in order.
+
+    A collective k is node n + k here, between the operations of its ranks and what depends on
     them: all wait for all; in a broadcast, for the first rank only.
+
+    Args:
+        graph: n operations.
+        mate: see `match_messages`.
     """
-    n = len(graph.rank)
+    n, num_calls = len(graph.rank), len(graph.collectives)
     op = np.repeat(np.arange(n), np.diff(graph.first_dependency))
     is_call = graph.kind == OpKind.COLLECTIVE
     calls = np.flatnonzero(is_call)
@@ -184,30 +229,5 @@ def _check_order(graph: OpGraph, mate: NDArray[np.int32], name: str) -> None:
     joins = calls[(root < 0) | (root == graph.rank[calls])]
     before = [graph.dependency, sends, joins, n + graph.peer[by_call]]
     behind = [op, mate[sends], n + graph.peer[joins], op[is_call[graph.dependency]]]
-    left = _never_done(np.concatenate(before), np.concatenate(behind), n + len(graph.collectives))
-    left = left[left < n]
-    if len(left):
-        first = int(left[0])
-        raise ConfigError(
-            f"{name}: operation {first} of rank {graph.rank[first]} can never be done: "
-            f"{len(left)} operations wait for each other in a circle, or behind one"
-        )
-
-
-def _never_done(
-    before: NDArray[np.int64], behind: NDArray[np.int64], count: int
-) -> NDArray[np.intp]:
-    """Nodes on or behind a circle of edges before → behind."""
-    order = np.argsort(before, kind="stable")
-    ends = behind[order].tolist()
-    first = np.searchsorted(before[order], np.arange(count + 1)).tolist()
-    missing = np.bincount(behind, minlength=count)
-    ready = np.flatnonzero(missing == 0).tolist()
-    waits = missing.tolist()
-    while ready:
-        node = ready.pop()
-        for other in ends[first[node] : first[node + 1]]:
-            waits[other] -= 1
-            if waits[other] == 0:
-                ready.append(other)
-    return np.flatnonzero(np.array(waits) > 0)
+    duration_ps = np.concatenate([graph.duration_ps, np.zeros(num_calls, np.int64)])
+    return go_through(np.concatenate(before), np.concatenate(behind), duration_ps)

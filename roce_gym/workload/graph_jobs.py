@@ -9,6 +9,7 @@ from roce_gym.topology.graph import Network
 from roce_gym.workload.collective_jobs import collective_work, pipeline_work
 from roce_gym.workload.graph_plan import GraphWork
 from roce_gym.workload.queue_pairs import JobPlace
+from roce_gym.workload.trace_jobs import trace_work
 
 GraphMaker = Callable[[Any, JobPlace, Network, int], GraphWork]
 """From a job, where it stands (hosts in rank order), the network and the seed of the run."""
@@ -16,6 +17,7 @@ GraphMaker = Callable[[Any, JobPlace, Network, int], GraphWork]
 GRAPH_MAKERS: dict[str, GraphMaker] = {
     "collective": collective_work,
     "pipeline": pipeline_work,
+    "trace": trace_work,
 }
 """By the job's `kind`. The graph's ranks are the tenant's hosts, in their order.
 

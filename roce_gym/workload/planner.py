@@ -15,7 +15,18 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from roce_gym.config import AllToAll, FlowList, Incast, Job, RingAllReduce, Scenario, class_order
+import numpy as np
+
+from roce_gym.config import (
+    AllToAll,
+    FlowList,
+    Incast,
+    Job,
+    PoissonJob,
+    RingAllReduce,
+    Scenario,
+    class_order,
+)
 from roce_gym.errors import ConfigError
 from roce_gym.routing import Router
 from roce_gym.topology.graph import Network
@@ -26,6 +37,7 @@ from roce_gym.workload.graph_planner import plan_graph
 from roce_gym.workload.placement import place_hosts
 from roce_gym.workload.plan import JobPlan, Plan
 from roce_gym.workload.queue_pairs import JobPlace, QueuePairs
+from roce_gym.workload.trace_jobs import draw_flows
 
 
 def make_plan(
@@ -73,7 +85,7 @@ def make_plan(
                     first_member_id=first_member_id,
                 )
                 builder.add(job, place)
-            if not isinstance(job, FlowList | Incast):
+            if not isinstance(job, FlowList | PoissonJob | Incast):
                 first_member_id += len(hosts)
     return builder.finish(class_order(scenario))
 
@@ -101,7 +113,7 @@ class _PlanBuilder:
 
     def add(self, job: Job, place: JobPlace) -> None:
         """Plans one job."""
-        if isinstance(job, FlowList):
+        if isinstance(job, FlowList | PoissonJob):
             plan = self._flows(job, place)
         elif isinstance(job, RingAllReduce):
             plan = self._ring(job, place)
@@ -186,7 +198,7 @@ class _PlanBuilder:
             **_common(job, place),
         )
 
-    def _flows(self, job: FlowList, place: JobPlace) -> JobPlan:
+    def _flows(self, job: FlowList | PoissonJob, place: JobPlace) -> JobPlan:
         common = _common(job, place)
         messages = [
             message
@@ -204,8 +216,14 @@ class _PlanBuilder:
             **common,
         )
 
-    def _messages(self, job: FlowList, place: JobPlace) -> Iterator[_Message]:
+    def _messages(self, job: FlowList | PoissonJob, place: JobPlace) -> Iterator[_Message]:
         base_ps, name = us_to_ps(job.start_us), place.name
+        if isinstance(job, PoissonJob):
+            flows = draw_flows(job, place, self.network, self.qps.seed)
+            label = [int(self.network.node_label[host]) for host in place.hosts]
+            for src, dst, size, start_ps in zip(*map(np.ndarray.tolist, flows), strict=True):
+                yield _Message(name, label[src], label[dst], size, base_ps + start_ps)
+            return
         for i, flow in enumerate(job.flows):
             yield _Message(
                 name=f"{name}.flows.{i}",
