@@ -29,6 +29,7 @@ from roce_gym.config.scenario import (
     Scenario,
     SimulatorConfig,
     class_order,
+    job_class,
     validate_scenario,
 )
 from roce_gym.config.senders import (
@@ -126,6 +127,7 @@ __all__ = [
     "WindowConfig",
     "check_shapers",
     "class_order",
+    "job_class",
     "pool_numbers",
     "pool_sizes",
     "sender_settings",

@@ -17,6 +17,11 @@ class TrafficClass(Model):
     name: str = "roce"
     priority: Annotated[int, Field(ge=0, lt=MAX_PRIORITIES)] = 3
     lossless: bool = True
+    dscp: tuple[Annotated[int, Field(ge=0, le=63)], ...] | None = Field(
+        None,
+        description="code points that NICs and switches map to it; None: 8 x priority … + 7, as "
+        "ConnectX NICs do, less those that other classes list",
+    )
     scheduling: Literal["strict", "round_robin", "dwrr"] = Field(
         "round_robin",
         description="dwrr: bytes by weight (Shreedhar and Varghese 1996); round_robin: a packet in "

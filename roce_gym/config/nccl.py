@@ -39,12 +39,18 @@ _NO_EFFECT = {
     "NCCL_IB_FIFO_TC": "messages that return credits are not simulated",
     "NCCL_IB_ADAPTIVE_ROUTING": "all packets are routed alike; use routing.policy",
     "NCCL_IB_AR_THRESHOLD": "all packets are routed alike; use routing.policy",
+    "NCCL_P2P_NET_CHUNKSIZE": "what is sent from rank to rank is one message, whatever its size",
+    "NCCL_NCHANNELS_PER_NET_PEER": "what is sent from rank to rank uses one connection",
+    "NCCL_NCHANNELS_PER_PEER": "what is sent from rank to rank uses one connection",
     "NCCL_NTHREADS": "time inside of GPUs is not simulated",
     "NCCL_IB_GID_INDEX": "addresses are not simulated",
     "NCCL_IB_HCA": "a host has one NIC",
     "NCCL_CROSS_NIC": "a rank sends on the NIC of its own GPU",
     "NCCL_PXN_DISABLE": "a rank sends on the NIC of its own GPU",
 }
+
+TRANSPORT = ("NCCL_IB_TIMEOUT", "NCCL_IB_RETRY_CNT", "NCCL_IB_TC")
+"""What acts on any queue pair; the others are about collectives."""
 
 Count64 = Annotated[int, Field(ge=1, le=64)]
 
@@ -55,12 +61,10 @@ class NcclSettings(Model):
     NCCL_ALGO: str | None = None
     NCCL_PROTO: str | None = None
     NCCL_BUFFSIZE: Annotated[int, Field(ge=1024, le=2**30)] | None = None
-    NCCL_P2P_NET_CHUNKSIZE: Annotated[int, Field(ge=1024, le=2**30)] | None = None
     NCCL_MIN_NCHANNELS: Count64 | None = None
     NCCL_MAX_NCHANNELS: Count64 | None = None
     NCCL_MIN_CTAS: Count64 | None = None
     NCCL_MAX_CTAS: Count64 | None = None
-    NCCL_NCHANNELS_PER_NET_PEER: Count64 | None = None
     NCCL_IB_QPS_PER_CONNECTION: Annotated[int, Field(ge=1, le=128)] | None = None
     NCCL_IB_SPLIT_DATA_ON_QPS: Annotated[int, Field(ge=0, le=1)] | None = None
     NCCL_IB_TIMEOUT: int | None = None
@@ -90,6 +94,11 @@ class NcclSettings(Model):
                 "(NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS)"
             )
         return self
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Names of the variables that are set."""
+        return tuple(name for name, value in self if value is not None)
 
     @property
     def _bounds(self) -> tuple[int | None, int | None]:
@@ -143,11 +152,6 @@ class NcclSettings(Model):
         part = _BUFFER_BYTES[self.protocol] // STEPS
         wire, data = _WIRE[self.protocol]
         return part * data // wire
-
-    @property
-    def send_bytes(self) -> int:
-        """Most bytes of a message of send/recv, of which an all-to-all is made."""
-        return self.NCCL_P2P_NET_CHUNKSIZE or 131_072
 
     def on_wire(self, size: int) -> int:
         """Bytes on the wire for `size` bytes of data."""

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from roce_gym.config.credit import CreditConfig
 from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.fields import Count, HostId, Model, NonNegative, Positive, Volume
+from roce_gym.config.nccl import TRANSPORT, NcclSettings
 from roce_gym.config.senders import (
     OWN_WINDOWS,
     SENDER_CONFIGS,
@@ -29,18 +30,39 @@ class Placement(Model):
 
     `packed`: `count` neighbours from position `first` on. `strided`: every `stride`-th from `first`
     on. `random`: `count` of all hosts in random order, by the seed of the run; tenants draw
-    independently of each other, so their draws may overlap.
+    independently of each other, so their draws may overlap. `islands`: hosts that no other tenant
+    has at that time, in as few servers, leaves and pods as can be (workload/islands.py).
     """
 
-    kind: Literal["packed", "strided", "random"]
+    kind: Literal["packed", "strided", "random", "islands"]
     count: Count
     first: HostId = 0
     stride: Count = 1
+
+    @model_validator(mode="after")
+    def _fields_of_kind(self) -> Placement:
+        if self.kind == "islands" and (self.first, self.stride) != (0, 1):
+            raise ValueError(
+                f"kind = 'islands' looks for hosts itself; first = {self.first} and "
+                f"stride = {self.stride} are not allowed with it"
+            )
+        return self
 
 
 class _Job(Model):
     start_us: NonNegative = 0.0
     stop_us: Positive | None = Field(None, description="no new round starts after this")
+    nccl: NcclSettings | None = Field(None, description="NCCL's variables; None: none is set")
+
+    @model_validator(mode="after")
+    def _nccl_acts(self) -> _Job:
+        for name in self.nccl.given if self.nccl else ():
+            if name not in TRANSPORT:
+                raise ValueError(
+                    f"nccl.{name} = {getattr(self.nccl, name)!r} does not act on this kind of job; "
+                    f"allowed: {', '.join(TRANSPORT)}; all act on training jobs"
+                )
+        return self
 
 
 class Flow(Model):
@@ -111,6 +133,12 @@ class Tenant(Model):
     hosts: tuple[HostId, ...] | Placement
     traffic_class: str = "roce"
     weight: Positive = 1.0
+    arrive_us: NonNegative = Field(
+        0.0, description="start_us and stop_us of its jobs count from it"
+    )
+    leave_us: Positive | None = Field(
+        None, description="no round, burst or flow starts from then on; None: it stays"
+    )
     cc: AlgorithmName = Field("dcqcn", description="algorithm of its senders")
     dcqcn: DcqcnConfig | None = Field(None, description="None: from the preset")
     timely: TimelyConfig | None = Field(None, description="None: defaults")
@@ -128,6 +156,18 @@ class Tenant(Model):
         None, description="of all its QPs at each host; None: cannot be turned on later"
     )
     jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _stays_for_its_jobs(self) -> Tenant:
+        if self.leave_us is None:
+            return self
+        latest = max(job.start_us for job in self.jobs)
+        if self.leave_us <= self.arrive_us + latest:
+            raise ValueError(
+                f"leave_us = {self.leave_us} is not after arrive_us = {self.arrive_us} and the "
+                f"latest start_us of its jobs ({latest}); allowed: more than their sum"
+            )
+        return self
 
     @model_validator(mode="after")
     def _own_parameters_only(self) -> Tenant:
