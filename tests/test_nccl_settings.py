@@ -163,5 +163,5 @@ def test_two_classes_with_one_code_point():
         {"name": "roce", "priority": 3, "dscp": [26, 10]},
         {"name": "bulk", "priority": 1, "dscp": [10]},
     ]
-    with pytest.raises(ConfigError, match="classes.bulk.dscp: 10 is listed by class 'roce', too"):
+    with pytest.raises(ConfigError, match=r"classes.bulk.dscp: 10 is listed by class 'roce', too"):
         scenario({}, classes=classes)

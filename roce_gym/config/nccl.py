@@ -7,18 +7,16 @@ Environment Variables (docs/userguide/source/env.rst, 2026). What a variable doe
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from roce_gym.config.fields import Model
 
-Operation = Literal["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all"]
-
 STEPS = 8
 """Parts of a channel's buffer: NCCL_STEPS, src/include/device.h."""
 
-_FUNCTIONS: dict[str, Operation] = {
+_FUNCTIONS = {
     "allreduce": "all_reduce",
     "allgather": "all_gather",
     "reducescatter": "reduce_scatter",
@@ -122,7 +120,7 @@ class NcclSettings(Model):
     def _algorithms(self) -> dict[str, tuple[str, ...]]:
         return _selection("NCCL_ALGO", self.NCCL_ALGO, _ALGORITHMS, _OFFLOADED)
 
-    def algorithm(self, operation: Operation) -> str:
+    def algorithm(self, operation: str) -> str:
         """ring, tree, or auto where nothing or both are asked for.
 
         NCCL has a tree for all-reduce only, and since 2.24 does not fall back to a ring that is not
@@ -131,7 +129,7 @@ class NcclSettings(Model):
         Raises:
             ValueError: none of the algorithms that are allowed can do the operation.
         """
-        function = {o: f for f, o in _FUNCTIONS.items()}.get(operation)
+        function = {name: f for f, name in _FUNCTIONS.items()}.get(operation)
         if function is None or self.NCCL_ALGO is None:
             return "auto"
         chosen = self._algorithms.get(function, self._algorithms["all"])

@@ -1,4 +1,4 @@
-"""The compiled core agrees with the oracle where jobs have timeouts and retry limits of their own."""
+"""The compiled core agrees with the oracle where jobs have their own timeouts and retry limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_agrees(number, long_wheel):
 
 
 def test_the_cases_have_what_they_are_for():
-    """Different timeouts in one case, QPs without a timer, retries, QPs that fail and that do not."""
+    """Different timeouts in one case, QPs without a timer, retries, QPs that fail, own classes."""
     different = without = retried = failed = classes = 0
     for number in CASES:
         case = make_case(number, extra=Retries(number), varied=True)

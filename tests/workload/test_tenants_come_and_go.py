@@ -1,4 +1,4 @@
-"""Traffic classes of jobs, tenants that arrive and leave, and what both do to the plan and the run."""
+"""Traffic classes of jobs, and tenants that arrive and leave: in the plan and in the run."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_tenants_may_share_a_class():
 
 @pytest.mark.parametrize(("tc", "index"), [(96, 0), (104, 1), (106, 1), (40, 1), (43, 1), (124, 0)])
 def test_nccl_ib_tc_chooses_the_class(tc, index):
-    # DSCP 24 … 31 mean priority 3, but 26 is listed by bulk; 8 … 15 mean nothing, as bulk lists its.
+    # DSCP 24 … 31 mean priority 3, but 26 is listed by bulk, which has no others than its list.
     job = RING | {"nccl": {"NCCL_IB_TC": tc}}
     made = scenario(tenant("a", [0, 1], job, RING), classes=CLASSES)
     classes = {qp.job: qp.class_index for qp in planned(made).qps}
@@ -67,7 +67,7 @@ def test_a_job_gives_up_after_its_own_timeouts():
     # of the NIC's settings waits on.
     flows = [{"kind": "flows", "flows": [{"src": 0, "dst": 1, "bytes": 100}]} for _ in range(2)]
     flows[0]["nccl"] = {"NCCL_IB_TIMEOUT": 1, "NCCL_IB_RETRY_CNT": 2}
-    lossy = [{"kind": "lossy", "between": [0, 6], "start_us": 0, "loss_rate": 1.0}]
+    lossy = [{"kind": "lossy", "between": [0, 6], "start_us": 0, "loss": 1.0}]
     made = scenario(tenant("a", [0, 1], *flows), link_events=lossy)
     fabric = Fabric(made, 0)
     assert fabric.advance(ps=24_576_000 - 1).failed_qps == 0
@@ -129,5 +129,5 @@ def test_a_tenant_sends_from_arrival_to_leave_only():
 
 
 def test_leave_before_the_jobs_begin():
-    with pytest.raises(ConfigError, match="leave_us = 12.0 is not after arrive_us = 10.0"):
+    with pytest.raises(ConfigError, match=r"leave_us = 12.0 is not after arrive_us = 10.0"):
         scenario(tenant("a", [0, 1], RING | {"start_us": 3}, arrive_us=10, leave_us=12))
