@@ -42,5 +42,5 @@ def test_what_the_variables_do():
 
 
 def test_an_algorithm_that_a_collective_of_the_job_does_not_have():
-    with pytest.raises(ConfigError, match=r"^tenants.llm.jobs.0.nccl: .*no algorithm for allgather"):
+    with pytest.raises(ConfigError, match=r"^tenants.llm.jobs.0.nccl: .* for allgather; allowed"):
         work({"NCCL_ALGO": "Tree"}, parallel={"zero": 1})
