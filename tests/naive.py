@@ -1397,8 +1397,8 @@ class NaiveSimulator:
             self._trim(qp)
         else:
             qp.snd_nxt += payload
-        if not qp.timer_running and nic.retransmit_timeout_us > 0:
-            self.set_qp_timer(qp, t + us_to_ps(nic.retransmit_timeout_us))
+        if not qp.timer_running and self._rto(qp) > 0:
+            self.set_qp_timer(qp, t + self._rto(qp))
         self._refresh(qp, t, has_sent=True)
 
     def _trim(self, qp: Qp) -> None:
@@ -1415,8 +1415,13 @@ class NaiveSimulator:
         else:
             qp.next_send, qp.owed = due, 0
 
+    def _rto(self, qp: Qp) -> int:
+        if qp.plan.timeout_ps is not None:
+            return qp.plan.timeout_ps
+        return us_to_ps(self.nic.retransmit_timeout_us)
+
     def _on_retransmission_timer(self, qp: Qp, t: int) -> None:
-        rto = us_to_ps(self.nic.retransmit_timeout_us)
+        rto = self._rto(qp)
         qp.timer_running = False
         if qp.snd_nxt == qp.snd_una:
             return
@@ -1424,7 +1429,8 @@ class NaiveSimulator:
             self.set_qp_timer(qp, qp.last_progress + rto)
             return
         qp.retries += 1
-        if qp.retries > self.nic.retry_limit:
+        limit = qp.plan.retry_limit
+        if qp.retries > (self.nic.retry_limit if limit is None else limit):
             qp.failed = True
             self._refresh(qp, t)
             return

@@ -23,8 +23,12 @@ def _is_mapped(sim: Any, node: int) -> bool:
 def dscp_of(sim: Any, packet: Any) -> int:
     """What the NIC wrote into the packet."""
     classes = {c.name: c for c in sim.scenario.classes}
-    tenant = sim.scenario.tenants[sim.qps[packet.qp].plan.tenant]
+    plan = sim.qps[packet.qp].plan
+    tenant = sim.scenario.tenants[plan.tenant]
+    nccl = tenant.jobs[plan.job].nccl
     kind = {"DATA": None, "CNP": sim.nic.cnp_class}.get(packet.kind, sim.nic.ack_class)
+    if kind is None and nccl is not None and nccl.NCCL_IB_TC is not None:
+        return nccl.NCCL_IB_TC // 4
     if kind is None and tenant.dscp is not None:
         return tenant.dscp
     chosen = classes[kind or tenant.traffic_class]

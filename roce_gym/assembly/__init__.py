@@ -16,6 +16,7 @@ from roce_gym.assembly.endpoints import (
     make_qps,
     make_receivers,
     make_resend,
+    make_retries,
     make_schedulers,
     make_senders,
     receiving,
@@ -98,12 +99,22 @@ def build_state(
     qp = make_qps(scenario, network, plan, internal, jobs["endpoint"], jobs["qp_job"])
     sender = make_senders(len(plan.qps))
     trace(scenario, qp, sender)
+    retry = make_retries(scenario.nic, plan, sender)
     ingress = make_ingress(scenario, network, order)
     kicks = network.num_links if scenario.link_events else 0
     routes = make_routes(scenario, network, plan, max_hops)
     base_rtt = base_rtts_of_tenants_ps(scenario, network, plan)
     dscp = make_dscp(scenario, network, plan, internal)
-    params = _params(scenario, network, plan, seed, max_hops, (buckets - 2) << shift, first_bucket)
+    params = _params(
+        scenario,
+        network,
+        plan,
+        seed,
+        max_hops,
+        (buckets - 2) << shift,
+        first_bucket,
+        int(retry["rto_ps"].max(initial=0)),
+    )
     params["num_marks"] = len(dscp["class_at"]) // max(1, network.num_switches)
     params["maps_priorities"] = len(dscp["heard"]) > 0
     return t.State(
@@ -143,6 +154,7 @@ def build_state(
         span=np.zeros(len(packet) if scenario.nic.out_of_order else 1, t.SPAN),
         qp=qp,
         sender=sender,
+        retry=retry,
         receiver=make_receivers(scenario, plan, internal),
         nic=nic,
         ready=ready,
@@ -172,6 +184,7 @@ def _params(
     max_hops: int,
     horizon_ps: int,
     first_bucket: int,
+    longest_timeout_ps: int,
 ) -> NDArray[Any]:
     nic = scenario.nic
     params = np.zeros(1, t.PARAMS)
@@ -193,8 +206,7 @@ def _params(
         "ack_every": nic.ack_every,
         "cnp_packets": nic.cnp_mode == "packet",
         "cnp_interval_ps": us_to_ps(nic.cnp_interval_us),
-        "rto_ps": us_to_ps(nic.retransmit_timeout_us),
-        "retry_limit": nic.retry_limit,
+        "rto_ps": longest_timeout_ps,
         "nack_interval_ps": us_to_ps(nic.nack_interval_us),
         "ack_ignores_pause": nic.ack_ignores_pause,
         "message_reserve": most_posts(plan),

@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from roce_gym.config import CODES_PER_PRIORITY, DscpConfig, Scenario, TrafficClass
+from roce_gym.config import (
+    CODES_PER_PRIORITY,
+    DscpConfig,
+    Scenario,
+    TrafficClass,
+    job_class,
+    job_dscp,
+)
 from roce_gym.errors import ConfigError
 from roce_gym.sim import types as t
 from roce_gym.topology.graph import NVSWITCH, Network
@@ -34,18 +41,19 @@ class SwitchMap(NamedTuple):
     priorities: Mapping[str, int]
 
 
-def markings(scenario: Scenario) -> list[tuple[Marking, Marking, Marking]]:
-    """Of each tenant's data, ACKs (and NACKs), and CNPs."""
+def markings(scenario: Scenario) -> dict[tuple[int, int], tuple[Marking, Marking, Marking]]:
+    """Of data, ACKs (and NACKs), and CNPs; by indices of tenant, and of job in the tenant."""
     named = {c.name: c for c in scenario.classes}
-    nic, found = scenario.nic, []
-    for tenant in scenario.tenants:
-        own = named[tenant.traffic_class]
-        data = Marking(own.name, _code(own) if tenant.dscp is None else tenant.dscp)
-        others = [
-            data if name is None else Marking(name, _code(named[name]))
-            for name in (nic.ack_class, nic.cnp_class)
-        ]
-        found.append((data, others[0], others[1]))
+    nic, found = scenario.nic, {}
+    for i, tenant in enumerate(scenario.tenants):
+        for j, job in enumerate(tenant.jobs):
+            own, code = job_class(scenario, tenant, job), job_dscp(tenant, job)
+            data = Marking(own, _code(named[own]) if code is None else code)
+            others = [
+                data if name is None else Marking(name, _code(named[name]))
+                for name in (nic.ack_class, nic.cnp_class)
+            ]
+            found[i, j] = (data, others[0], others[1])
     return found
 
 
@@ -64,7 +72,7 @@ def switch_maps(scenario: Scenario, network: Network) -> list[SwitchMap]:
     """
     dscp = scenario.switch.dscp
     assert dscp is not None
-    codes = {marking.dscp for kinds in markings(scenario) for marking in kinds}
+    codes = {marking.dscp for kinds in markings(scenario).values() for marking in kinds}
     by_priority = {c.priority: c.name for c in scenario.classes}
     concerned = [_switches(i, dscp, network) for i in range(len(dscp.overrides))]
     maps = []
@@ -132,7 +140,7 @@ def mismatches(scenario: Scenario, network: Network) -> list[dict[str, Any]]:
     """
     if scenario.switch.dscp is None:
         return []
-    used = sorted({marking for kinds in markings(scenario) for marking in kinds})
+    used = sorted({marking for kinds in markings(scenario).values() for marking in kinds})
     usual = {c.name: c.priority for c in scenario.classes}
     first, found = network.num_hosts + network.num_servers, []
     for node, one in enumerate(switch_maps(scenario, network), first):
@@ -165,8 +173,10 @@ def make_dscp(
     arrays = dict(nothing)
     if any("taken_as" in one for one in differing):
         kinds = markings(scenario)
-        columns = {one: i for i, one in enumerate(sorted({m for row in kinds for m in row}))}
-        marks = [[columns[m] for m in kinds[pair.tenant]] for pair in plan.qps]
+        columns = {
+            one: i for i, one in enumerate(sorted({m for row in kinds.values() for m in row}))
+        }
+        marks = [[columns[m] for m in kinds[pair.tenant, pair.job]] for pair in plan.qps]
         own = [[internal[m.traffic_class] for m in columns]] * network.num_servers
         seen = [[internal[one.classes[m.dscp]] for m in columns] for one in maps]
         arrays["mark"] = np.array(marks, np.int64).reshape(-1)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from roce_gym.config import NicConfig, Scenario
 from roce_gym.sim import types as t
 from roce_gym.topology.graph import Network
+from roce_gym.units import us_to_ps
 from roce_gym.workload.plan import Plan
 
 
@@ -57,6 +58,17 @@ def make_senders(num_qps: int) -> NDArray[Any]:
     sender = np.zeros(num_qps, t.SENDER)
     sender["oldest_end"] = t.FOREVER
     return sender
+
+
+def make_retries(nic: NicConfig, plan: Plan, sender: NDArray[Any]) -> NDArray[Any]:
+    """Timeouts and limits: those of the job, else of the NIC. Senders without are told so."""
+    retry = np.zeros(len(plan.qps), t.RETRY)
+    default_ps = us_to_ps(nic.retransmit_timeout_us)
+    for i, pair in enumerate(plan.qps):
+        retry[i]["rto_ps"] = default_ps if pair.timeout_ps is None else pair.timeout_ps
+        retry[i]["limit"] = nic.retry_limit if pair.retry_limit is None else pair.retry_limit
+    sender["timer_armed"] = np.where(retry["rto_ps"] > 0, 0, t.NO_TIMER)
+    return retry
 
 
 def make_receivers(scenario: Scenario, plan: Plan, internal: dict[str, int]) -> NDArray[Any]:

@@ -20,11 +20,11 @@ def describe_dscp(scenario: Scenario, network: Network) -> dict[str, Any] | None
     first = network.num_hosts + network.num_servers
     return {
         "tenants": {
-            tenant.name: {
+            _name(scenario, *place): {
                 kind: {"class": one.traffic_class, "dscp": one.dscp}
                 for kind, one in zip(_KINDS, marked, strict=True)
             }
-            for tenant, marked in zip(scenario.tenants, markings(scenario), strict=True)
+            for place, marked in markings(scenario).items()
         },
         "switches": {
             network.describe(node): {
@@ -35,6 +35,12 @@ def describe_dscp(scenario: Scenario, network: Network) -> dict[str, Any] | None
         },
         "mismatches": mismatches(scenario, network),
     }
+
+
+def _name(scenario: Scenario, tenant: int, job: int) -> str:
+    """Of the tenant, and of the job where it is not the only one."""
+    chosen = scenario.tenants[tenant]
+    return chosen.name if len(chosen.jobs) == 1 else f"{chosen.name}.jobs.{job}"
 
 
 def dscp_rows(found: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,7 @@ from roce_gym.config.dscp import CODES_PER_PRIORITY, DscpConfig, DscpOverride
 from roce_gym.config.faults import FaultsConfig, Storm
 from roce_gym.config.fields import MAX_PRIORITIES, MAX_RATE_GBPS, MAX_VALUE, MIN_RATE_GBPS
 from roce_gym.config.int_throttle import IntThrottleConfig
+from roce_gym.config.job_class import job_dscp
 from roce_gym.config.networks import Dumbbell, Ring, Star, Topology, TopologyFile, Triangle
 from roce_gym.config.none import NoneConfig
 from roce_gym.config.pfc import MAX_QUANTA, PfcConfig, WatchdogConfig
@@ -33,6 +34,7 @@ from roce_gym.config.scenario import (
     Scenario,
     SimulatorConfig,
     class_order,
+    job_class,
     validate_scenario,
 )
 from roce_gym.config.senders import (
@@ -141,6 +143,8 @@ __all__ = [
     "WindowConfig",
     "check_shapers",
     "class_order",
+    "job_class",
+    "job_dscp",
     "pool_numbers",
     "pool_sizes",
     "sender_settings",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from roce_gym.config.fields import Count, Model, NonNegative, Positive
+from roce_gym.config.nccl import TRANSPORT, NcclSettings
 
 Jitter = Annotated[float, Field(ge=0, lt=1)]
 
@@ -16,6 +17,17 @@ class BaseJob(Model):
 
     start_us: NonNegative = 0.0
     stop_us: Positive | None = Field(None, description="no new round starts after this")
+    nccl: NcclSettings | None = Field(None, description="NCCL's variables; None: none is set")
+
+    @model_validator(mode="after")
+    def _nccl_acts(self) -> BaseJob:
+        for name in self.nccl.given if self.nccl else ():
+            if name not in TRANSPORT:
+                raise ValueError(
+                    f"nccl.{name} = {getattr(self.nccl, name)!r} does not act on this kind of job; "
+                    f"allowed: {', '.join(TRANSPORT)}; all act on training jobs"
+                )
+        return self
 
 
 class RoundsJob(BaseJob):

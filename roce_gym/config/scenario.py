@@ -11,12 +11,13 @@ from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass, with_
 from roce_gym.config.dscp import check_dscp
 from roce_gym.config.faults import FaultsConfig
 from roce_gym.config.fields import MAX_PRIORITIES, Model, NonNegative
+from roce_gym.config.job_class import check_job_classes, class_of_job
 from roce_gym.config.networks import Topology
 from roce_gym.config.pfc import PfcConfig
 from roce_gym.config.queueing import check_scheduling, check_shapers, pool_numbers, pool_sizes
 from roce_gym.config.routing import LinkEvent, RoutingConfig
 from roce_gym.config.senders import OWN_WINDOWS
-from roce_gym.config.tenants import Tenant
+from roce_gym.config.tenants import Job, Tenant
 from roce_gym.errors import ConfigError
 from roce_gym.faults import explain
 from roce_gym.headroom import PAUSE_QUANTUM_BYTES
@@ -133,6 +134,7 @@ class Scenario(Model):
                     f"due; allowed: at least {least} with nic.ack_every = {self.nic.ack_every}, "
                     f"nic.mtu_bytes = {self.nic.mtu_bytes}"
                 )
+        check_job_classes(self.classes, self.switch.dscp, self.tenants)
         asic = self.switch.known
         for c in self.classes:
             if c.headroom_bytes == "sonic" and (asic is None or asic.has_tiles is None):
@@ -196,6 +198,11 @@ def class_order(scenario: Scenario) -> tuple[int, ...]:
         return (not is_strict, -priority if is_strict else priority)
 
     return tuple(sorted(range(len(scenario.classes)), key=rank))
+
+
+def job_class(scenario: Scenario, tenant: Tenant, job: Job) -> str:
+    """Name of the class in which a job's data travels."""
+    return class_of_job(scenario.classes, scenario.switch.dscp, tenant, job)
 
 
 def _require_unique(field: str, values: list[Any]) -> None:

@@ -35,13 +35,23 @@ class Placement(Model):
 
     `packed`: `count` neighbours from position `first` on. `strided`: every `stride`-th from `first`
     on. `random`: `count` of all hosts in random order, by the seed of the run; tenants draw
-    independently of each other, so their draws may overlap.
+    independently of each other, so their draws may overlap. `islands`: hosts that no other tenant
+    has at that time, in as few servers, leaves and pods as can be (workload/islands.py).
     """
 
-    kind: Literal["packed", "strided", "random"]
+    kind: Literal["packed", "strided", "random", "islands"]
     count: Count
     first: HostId = 0
     stride: Count = 1
+
+    @model_validator(mode="after")
+    def _fields_of_kind(self) -> Placement:
+        if self.kind == "islands" and (self.first, self.stride) != (0, 1):
+            raise ValueError(
+                f"kind = 'islands' looks for hosts itself; first = {self.first} and "
+                f"stride = {self.stride} are not allowed with it"
+            )
+        return self
 
 
 class Flow(Model):
@@ -110,6 +120,12 @@ class Tenant(Model):
         None, description="of its data, as switch.dscp maps it; None: that of its class"
     )
     weight: Positive = 1.0
+    arrive_us: NonNegative = Field(
+        0.0, description="start_us and stop_us of its jobs count from it"
+    )
+    leave_us: Positive | None = Field(
+        None, description="no round, burst or flow starts from then on; None: it stays"
+    )
     cc: AlgorithmName = Field("dcqcn", description="algorithm of its senders")
     dcqcn: DcqcnConfig | None = Field(None, description="None: from the preset")
     timely: TimelyConfig | None = Field(None, description="None: defaults")
@@ -129,6 +145,18 @@ class Tenant(Model):
         None, description="of all its QPs at each host; None: cannot be turned on later"
     )
     jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _stays_for_its_jobs(self) -> Tenant:
+        if self.leave_us is None:
+            return self
+        latest = max(job.start_us for job in self.jobs)
+        if self.leave_us <= self.arrive_us + latest:
+            raise ValueError(
+                f"leave_us = {self.leave_us} is not after arrive_us = {self.arrive_us} and the "
+                f"latest start_us of its jobs ({latest}); allowed: more than their sum"
+            )
+        return self
 
     @model_validator(mode="after")
     def _own_parameters_only(self) -> Tenant:

@@ -109,7 +109,7 @@ def _next_data(s, link, host, cls, now):
     if sender["snd_una"] == sender["snd_nxt"]:
         sender["progress_ps"] = now
     if params["rto_ps"] > 0 and sender["timer_armed"] == 0:
-        arm_retransmission(s, qp, now + params["rto_ps"])
+        arm_retransmission(s, qp, now + s.retry[qp]["rto_ps"])
     if not s.plain and params["receiving"] == SELECTIVE and s.resend[qp]["first"] != NONE:
         return _send_again(s, link, qp, cls, now)
     payload = min(params["mtu"], sender["message_end"] - sender["snd_nxt"])

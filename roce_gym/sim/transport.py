@@ -237,14 +237,15 @@ def on_retransmission_timer(s, qp, now):
     """The QP's timer has fired: stop it, move it, or resend (rules, section 7)."""
     params = s.params[0]
     sender = s.sender[qp]
+    retry = s.retry[qp]
     sender["timer_armed"] = 0
     if sender["snd_una"] == sender["snd_nxt"] or sender["state"] == FAILED:
         return
-    if sender["progress_ps"] + params["rto_ps"] > now:
-        arm_retransmission(s, qp, sender["progress_ps"] + params["rto_ps"])
+    if sender["progress_ps"] + retry["rto_ps"] > now:
+        arm_retransmission(s, qp, sender["progress_ps"] + retry["rto_ps"])
         return
     sender["retries"] += 1
-    if sender["retries"] > params["retry_limit"]:
+    if sender["retries"] > retry["limit"]:
         fail(s, qp)
         return
     if not s.plain and params["receiving"] == GO_BACK_0:
@@ -252,7 +253,7 @@ def on_retransmission_timer(s, qp, now):
     elif not s.plain and params["receiving"] == SELECTIVE:
         forget_requests(s, qp)
     go_back(s, qp)
-    arm_retransmission(s, qp, now + params["rto_ps"])
+    arm_retransmission(s, qp, now + retry["rto_ps"])
     if sender["cc"] != CC_NONE:
         events.on_timeout(s, qp, ZERO, now)
     activate(s, qp, now)

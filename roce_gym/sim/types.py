@@ -39,6 +39,9 @@ ASKS, DEMANDS = _numbers(16, 32)
 # QP states of the NIC's scheduler.
 IDLE, READY, PACED, FAILED, HELD = _numbers(*range(5))
 
+# SENDER.timer_armed: neither 0 nor 1, so that no timer is ever started.
+(NO_TIMER,) = _numbers(2)
+
 # No congestion control; algorithms are numbered from 1 on, see cc/registry.py.
 (CC_NONE,) = _numbers(0)
 
@@ -244,7 +247,7 @@ SENDER = np.dtype(
         ("cc", np.int8),
         ("traits", np.int8),
         ("state", np.int8),
-        ("timer_armed", np.int8),  # retransmission timer
+        ("timer_armed", np.int8),  # retransmission timer; NO_TIMER: the QP has none
     ],
     align=True,
 )
@@ -266,6 +269,8 @@ QP = np.dtype(
     ],
     align=True,
 )
+
+RETRY = np.dtype([("rto_ps", np.int64), ("limit", np.int64)])  # of a QP's retransmissions
 
 RECEIVER = np.dtype(
     [
@@ -644,8 +649,7 @@ PARAMS = np.dtype(
         ("ack_every", np.int64),
         ("cnp_packets", np.int64),  # 1: CNPs of their own, 0: echoed in ACKs
         ("cnp_interval_ps", np.int64),
-        ("rto_ps", np.int64),  # 0: none
-        ("retry_limit", np.int64),
+        ("rto_ps", np.int64),  # longest of all QPs; 0: none has a timer
         ("nack_interval_ps", np.int64),
         ("ack_ignores_pause", np.int64),
         ("message_reserve", np.int64),  # most messages one event may post
@@ -768,6 +772,7 @@ class State(NamedTuple):
     # NIC
     qp: Annotated[Array, QP]  # (num_qps,)
     sender: Annotated[Array, SENDER]  # (num_qps,)
+    retry: Annotated[Array, RETRY]  # (num_qps,)
     receiver: Annotated[Array, RECEIVER]  # (num_qps,)
     held: Annotated[Array, REORDER]  # (num_qps,)
     resend: Annotated[Array, RESEND]  # (num_qps,)

@@ -27,6 +27,7 @@ class QueuePair:
         is_local: whether it runs over the NVLink of a server, and never leaves it.
         job, number: index of its job in its tenant, and its own number in that job.
         is_pinned: whether the paths of data and of ACKs were given, and are kept whatever happens.
+        timeout_ps, retry_limit: of retransmission, 0 = never; None: those of the NIC.
     """
 
     src: int
@@ -39,6 +40,8 @@ class QueuePair:
     job: int = 0
     number: int = 0
     is_pinned: tuple[bool, bool] = (False, False)
+    timeout_ps: int | None = None
+    retry_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from roce_gym.config import (
     RingAllReduce,
     Scenario,
     class_order,
+    job_class,
 )
 from roce_gym.errors import ConfigError
 from roce_gym.routing import Router
@@ -34,7 +35,7 @@ from roce_gym.units import us_to_ps
 from roce_gym.workload.flow_file import read_flow_file
 from roce_gym.workload.graph_jobs import make_graph
 from roce_gym.workload.graph_planner import plan_graph
-from roce_gym.workload.placement import place_hosts
+from roce_gym.workload.placement import place_tenants
 from roce_gym.workload.plan import JobPlan, Plan
 from roce_gym.workload.queue_pairs import JobPlace, QueuePairs
 from roce_gym.workload.trace_jobs import draw_flows
@@ -72,17 +73,21 @@ def make_plan(
     class_index = {c.name: index for index, c in enumerate(scenario.classes)}
     builder = _PlanBuilder(network, router or Router(network), seed)
     first_member_id = 0
-    for tenant_index, tenant in enumerate(scenario.tenants):
-        hosts = place_hosts(tenant, tenant_index, network, seed)
+    placed = place_tenants(scenario.tenants, network, seed)
+    for tenant_index, (tenant, hosts) in enumerate(zip(scenario.tenants, placed, strict=True)):
         for job_index, job in enumerate(tenant.jobs):
             if only_tenant in (None, tenant.name) and tenant.name != without_tenant:
                 place = JobPlace(
                     name=f"tenants.{tenant.name}.jobs.{job_index}",
                     tenant=tenant_index,
                     job=job_index,
-                    class_index=class_index[tenant.traffic_class],
+                    class_index=class_index[job_class(scenario, tenant, job)],
                     hosts=hosts,
                     first_member_id=first_member_id,
+                    arrive_ps=us_to_ps(tenant.arrive_us),
+                    leave_ps=-1 if tenant.leave_us is None else us_to_ps(tenant.leave_us),
+                    timeout_ps=None if job.nccl is None else job.nccl.timeout_ps,
+                    retry_limit=None if job.nccl is None else job.nccl.NCCL_IB_RETRY_CNT,
                 )
                 builder.add(job, place)
             if not isinstance(job, FlowList | PoissonJob | Incast):
@@ -217,7 +222,7 @@ class _PlanBuilder:
         )
 
     def _messages(self, job: FlowList | PoissonJob, place: JobPlace) -> Iterator[_Message]:
-        base_ps, name = us_to_ps(job.start_us), place.name
+        base_ps, name = place.arrive_ps + us_to_ps(job.start_us), place.name
         if isinstance(job, PoissonJob):
             flows = draw_flows(job, place, self.network, self.qps.seed)
             label = [int(self.network.node_label[host]) for host in place.hosts]
@@ -274,11 +279,13 @@ def _require_group(place: JobPlace) -> int:
 
 
 def _common(job: Job, place: JobPlace) -> dict[str, Any]:
+    ends_ps = [] if job.stop_us is None else [place.arrive_ps + us_to_ps(job.stop_us)]
+    ends_ps += [place.leave_ps] if place.leave_ps >= 0 else []
     return {
         "tenant": place.tenant,
         "first_member_id": place.first_member_id,
-        "start_ps": us_to_ps(job.start_us),
-        "stop_ps": -1 if job.stop_us is None else us_to_ps(job.stop_us),
+        "start_ps": place.arrive_ps + us_to_ps(job.start_us),
+        "stop_ps": min(ends_ps, default=-1),
     }
 
 

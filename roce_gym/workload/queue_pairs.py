@@ -32,9 +32,11 @@ class JobPlace:
     Attributes:
         name: field of the scenario, for messages.
         tenant, job: index of the tenant, and of the job in the tenant.
-        class_index: of the tenant's traffic class.
+        class_index: of the tenant's traffic class, or of the one that NCCL's settings choose.
         hosts: of the tenant, in rank order.
         first_member_id: see `JobPlan`.
+        arrive_ps, leave_ps: of the tenant; -1: it stays.
+        timeout_ps, retry_limit: see `QueuePair`.
     """
 
     name: str
@@ -43,6 +45,10 @@ class JobPlace:
     class_index: int
     hosts: tuple[int, ...]
     first_member_id: int
+    arrive_ps: int = 0
+    leave_ps: int = -1
+    timeout_ps: int | None = None
+    retry_limit: int | None = None
 
 
 class QueuePairs:
@@ -104,6 +110,8 @@ class QueuePairs:
                 place.job,
                 k,
                 _PINNED[is_pinned],
+                place.timeout_ps,
+                place.retry_limit,
             )
         )
         return len(self._created) - 1
