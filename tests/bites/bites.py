@@ -105,9 +105,9 @@ def delivered(interval: Interval) -> float:
     return float(interval.delivered_bytes.sum())
 
 
-def delivered_first(interval: Interval) -> float:
-    """The same, of the first queue pair."""
-    return float(interval.delivered_bytes[0])
+def delivered_most(interval: Interval) -> float:
+    """The same, of the queue pair that got most."""
+    return float(interval.delivered_bytes.max())
 
 
 def share_of_first(interval: Interval) -> float:
@@ -163,6 +163,11 @@ def pauses(interval: Interval) -> float:
 def pauses_first(interval: Interval) -> float:
     """PAUSE frames for the first class."""
     return float(interval.pause_frames[:, 0].sum())
+
+
+def peak_headroom(interval: Interval) -> float:
+    """Bytes: the most that one port had beyond its threshold."""
+    return float(interval.headroom_max_bytes.max())
 
 
 def drops(interval: Interval) -> float:

@@ -47,25 +47,30 @@ def _climbing(**params: Any) -> Raw:
     return star(tenant(flows, dcqcn=fast), classes=[{"ecn": RED}], nic=_SMALL_PACKETS)
 
 
+_ALL_THE_WAY = _climbing(clamp_target_rate=True)  # the target does not lie at line rate
+_BY_TIMER = _climbing(clamp_target_rate=True, byte_counter_bytes=10_000_000)  # mostly additive
+
 DCQCN = [
     _dcqcn("enabled", False, True, peak_queue, False),
     _dcqcn("alpha_interval_us", 1, 55, delivered, False, **_LATE),
     _dcqcn("decrease_interval_us", 4, 100, mean_queue, True),
     _dcqcn("increase_timer_us", 20, 300, delivered, False, base=_climbing()),
-    _dcqcn("byte_counter_bytes", 20_000, 2_000_000, delivered, False, base=_climbing()),
-    _dcqcn("fast_recovery_times", 1, 20, delivered, False, base=_climbing()),
-    _dcqcn("rate_ai_mbps", 10, 1_000, delivered, True, base=_climbing()),
+    _dcqcn("byte_counter_bytes", 20_000, 2_000_000, delivered, False, base=_ALL_THE_WAY),
+    _dcqcn("fast_recovery_times", 1, 20, delivered, False, base=_BY_TIMER),
+    _dcqcn("rate_ai_mbps", 10, 1_000, delivered, True, base=_BY_TIMER),
     _dcqcn("rate_hai_mbps", 100, 10_000, delivered, True, base=_climbing()),
     _dcqcn("min_rate_mbps", 100, 40_000, mean_queue, True, **_LATE),
     _dcqcn("max_rate_mbps", 10_000, 90_000, total_rate, True, us=10),
-    _dcqcn("g", 0.001, 0.1, delivered, True, **_LATE),
+    _dcqcn("g", 0.001, 0.1, delivered, True, base=_climbing(), us=150),
     _dcqcn("initial_alpha", 0.05, 1, mean_queue, False),
     _dcqcn("alpha_cap", 0.05, 1, mean_queue, False),
     _dcqcn("cut_divisor", 1, 2, mean_queue, True),
     _dcqcn("min_decrease_factor", 0.1, 0.95, mean_queue, True),
     _dcqcn("first_cnp_rate_mbps", 1_000, 50_000, mean_queue, True),
     _dcqcn("clamp_target_rate", False, True, delivered, False, base=_climbing()),
-    _dcqcn("clamp_target_rate_after_time_inc", False, True, delivered, False, base=_climbing()),
+    _dcqcn(
+        "clamp_target_rate_after_time_inc", False, True, total_rate, False, base=_climbing(), us=200
+    ),
 ]
 
 _TIMELY = _staggered("timely")

@@ -15,15 +15,11 @@ from bites import (
     drops,
     flow,
     incast,
-    last_end_us,
-    lost,
-    nacks,
     pauses,
     pauses_first,
     share_of_first,
     star,
     tenant,
-    watchdog_drops,
 )
 
 _SMALL = {"buffer_bytes": 1_500_000}
@@ -69,6 +65,7 @@ SWITCH = [
         cnps,
         False,
         _trunk(400, classes=[{"ecn": RED}]),
+        us=60,
     ),
     Bite(
         "switch.alpha_scales_with_rate",
@@ -80,7 +77,7 @@ SWITCH = [
     ),
     Bite(
         "switch.headroom_pool_bytes",
-        10_000,
+        40_000,
         300_000,
         drops,
         False,
@@ -164,7 +161,7 @@ ECN = [
 _LOSSY = incast(classes=[{"ecn": NO_ECN, "lossless": False, "buffer": {"alpha": 8}}])
 
 BUFFER = [
-    Bite("classes.0.buffer.alpha", 1 / 64, 1, pauses, False, incast(switch=_SMALL)),
+    Bite("classes.0.buffer.alpha", 1 / 64, 1, pauses, False, incast(size=500_000)),
     Bite(
         "classes.0.buffer.static_threshold_bytes",
         20_000,
@@ -187,7 +184,9 @@ BUFFER = [
         0.9,
         pauses_first,
         False,
-        _two_classes({"buffer": {"alpha": 1}}, {"buffer": {"alpha": 1}}, size=500_000),
+        _two_classes(
+            {"buffer": {"alpha": 1}}, {"buffer": {"alpha": 1}}, {"switch": _SMALL}, size=500_000
+        ),
     ),
     Bite("classes.0.buffer.egress_alpha", 1 / 64, 1, drops, False, _LOSSY),
     Bite("classes.0.buffer.egress_limit_bytes", 50_000, 4_000_000, drops, False, _LOSSY),
@@ -204,76 +203,4 @@ SHAPERS = [
         incast(tenant={"shaper": _SHAPED | {"rate_gbps": 5}}),
         us=50,
     ),
-]
-
-_DOG = {
-    "enabled": True,
-    "detection_us": 200,
-    "restoration_us": 200,
-    "poll_us": 100,
-}
-
-
-def _storm(dog: Raw | None = None, stop_us: float | None = None, quanta: int = 65_535) -> Raw:
-    """Host 0, to which two others send, pauses from the beginning."""
-    storm = {"host": 0, "traffic_class": "roce", "stop_us": stop_us}
-    pfc = {"quanta": quanta, "watchdog": dog or {}}
-    return incast(senders=2, pfc=pfc, faults={"storms": [storm]}, switch=_SMALL)
-
-
-PFC = [
-    Bite("pfc.quanta", 1_000, 65_535, pauses, False, _storm()),
-    Bite("pfc.refresh_fraction", 0.2, 0.9, pauses, False, _storm(quanta=5_000)),
-    Bite("pfc.watchdog.enabled", False, True, watchdog_drops, True, _storm(_DOG)),
-    Bite("pfc.watchdog.action", "drop", "forward", watchdog_drops, False, _storm(_DOG)),
-    Bite("pfc.watchdog.detection_us", 100, 600, watchdog_drops, False, _storm(_DOG)),
-    Bite("pfc.watchdog.restoration_us", 100, 1_000, delivered, False, _storm(_DOG, 400), us=2_000),
-    # Two polls see the pause begin and last: the first one at 100 or 400 us.
-    Bite(
-        "pfc.watchdog.poll_us",
-        100,
-        400,
-        watchdog_drops,
-        False,
-        _storm(_DOG | {"detection_us": 400, "restoration_us": 400}),
-    ),
-]
-
-
-def _ring(**sections: Any) -> Raw:
-    """Eight hosts on two leaves; every step of the ring crosses one of four spines."""
-    job = {"kind": "ring_all_reduce", "bytes": 2_000_000, "rounds": 1}
-    training = {
-        "name": "ring",
-        "hosts": [0, 4, 1, 5, 2, 6, 3, 7],
-        "dcqcn": {"enabled": False},
-        "jobs": [job],
-    }
-    topology = {"kind": "leaf_spine", "leaves": 2, "hosts_per_leaf": 4, "spines": 4}
-    base = star(training, topology=topology, nic={"out_of_order": True})
-    return base | sections
-
-
-def _cut() -> Raw:
-    """The spine between two leaves loses one of its cables; there is another spine."""
-    topology = {"kind": "leaf_spine", "leaves": 2, "hosts_per_leaf": 2, "spines": 2}
-    cut = {"kind": "down", "between": [4, 6], "start_us": 50}
-    flows = [flow(a, b) for a, b in ((0, 2), (1, 3), (2, 0), (3, 1))]
-    nic = {"retransmit_timeout_us": 30}
-    return star(tenant(flows), topology=topology, link_events=[cut], nic=nic)
-
-
-ROUTING = [
-    Bite("routing.policy", "ecmp", "spray_random", last_end_us, False, _ring(), us=5_000),
-    # Without gaps a flowlet stays where it is: nothing is overtaken.
-    Bite(
-        "routing.flowlet_gap_us",
-        0.01,
-        1_000,
-        nacks,
-        False,
-        _ring(routing={"policy": "flowlet"}, nic={"out_of_order": False}),
-        us=5_000,
-    ),
-    Bite("routing.reroute_delay_us", 20, 400, lost, True, _cut()),
 ]

@@ -89,7 +89,16 @@ def _tcp(cc: str, sections: Raw) -> list[Bite]:
     return [
         Bite(path + "enabled", False, True, mean_queue, False, incast(cc, size=_SIZE), us=200),
         Bite(path + "initial_window_bytes", 4_096, 1_000_000, peak_queue, True, base),
-        Bite(path + "initial_ssthresh_bytes", 10_000, 4_194_304, mean_queue, True, base, us=300),
+        Bite(
+            path + "initial_ssthresh_bytes",
+            10_000,
+            4_194_304,
+            mean_queue,
+            True,
+            base,
+            us=300,
+            least=0.02,
+        ),
         Bite(path + "max_window_bytes", 20_000, 4_194_304, mean_queue, True, base),
         Bite(path + "additive_packets", 0.1, 10, mean_queue, True, base),
         Bite(path + "loss_factor", 0.2, 0.9, drops, True, lossy, least=0.02),

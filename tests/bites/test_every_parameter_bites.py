@@ -1,4 +1,4 @@
-"""Every parameter of switches, NICs, classes, PFC, routing and senders acts as it says."""
+"""Every parameter of switches, NICs, senders, routing and faults acts as it says."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from types import UnionType
 from typing import Annotated, Union, get_args, get_origin
 
 import pytest
-from bites import Bite
+from bites import Bite, delivered, incast
+from bites_of_faults import CABLES, PFC, ROUTING, STORMS
 from bites_of_nics import NIC
 from bites_of_rates import DCQCN, HPCC, RTT, TIMELY, USER
-from bites_of_switches import BUFFER, CLASSES, ECN, PFC, ROUTING, SHAPERS, SWITCH
+from bites_of_switches import BUFFER, CLASSES, ECN, SHAPERS, SWITCH
 from bites_of_windows import CREDIT, SWIFT, TCP, WINDOW
 
 from roce_gym.config import (
     SENDER_CONFIGS,
+    LinkDown,
+    LinkLossy,
+    LinkSlow,
     NicConfig,
     PfcConfig,
     RoutingConfig,
     ShaperConfig,
+    Storm,
     SwitchConfig,
     TrafficClass,
     WindowConfig,
@@ -26,21 +31,25 @@ from roce_gym.config import (
 from roce_gym.config.fields import Model
 
 BITES = [
-    *(*SWITCH, *CLASSES, *ECN, *BUFFER, *SHAPERS, *PFC, *ROUTING, *NIC),
+    *(*SWITCH, *CLASSES, *ECN, *BUFFER, *SHAPERS, *NIC),
+    *(*PFC, *STORMS, *CABLES, *ROUTING),
     *(*DCQCN, *TIMELY, *HPCC, *RTT, *USER, *SWIFT, *TCP, *CREDIT, *WINDOW),
 ]
-NAMES_ONLY = {"classes.name"}
-"""By which other fields refer to something."""
+NO_SETTINGS = {"classes.name", "link_events.kind"}
+"""A name, and which model the other fields belong to."""
 
-MODELS: dict[str, type[Model]] = {
-    "switch": SwitchConfig,
-    "nic": NicConfig,
-    "pfc": PfcConfig,
-    "routing": RoutingConfig,
-    "classes": TrafficClass,
-    "tenants.shaper": ShaperConfig,
-    "tenants.window": WindowConfig,
-} | {f"tenants.{name}": model for name, model in SENDER_CONFIGS.items()}
+MODELS: list[tuple[str, type[Model]]] = [
+    ("switch", SwitchConfig),
+    ("nic", NicConfig),
+    ("pfc", PfcConfig),
+    ("routing", RoutingConfig),
+    ("classes", TrafficClass),
+    ("tenants.shaper", ShaperConfig),
+    ("tenants.window", WindowConfig),
+    ("faults.storms", Storm),
+    *(("link_events", model) for model in (LinkDown, LinkSlow, LinkLossy)),
+    *((f"tenants.{name}", model) for name, model in SENDER_CONFIGS.items()),
+]
 
 
 def inner_model(annotation: object) -> type[Model] | None:
@@ -62,7 +71,7 @@ def fields_of(model: type[Model], path: str) -> Iterator[str]:
 
 
 def all_fields() -> set[str]:
-    return {field for path, model in MODELS.items() for field in fields_of(model, path)}
+    return {field for path, model in MODELS for field in fields_of(model, path)}
 
 
 def test_fields_are_found():
@@ -72,7 +81,7 @@ def test_fields_are_found():
 
 
 def test_every_parameter_has_an_entry():
-    assert {bite.field for bite in BITES} == all_fields() - NAMES_ONLY
+    assert {bite.field for bite in BITES} == all_fields() - NO_SETTINGS
 
 
 @pytest.mark.parametrize("bite", BITES, ids=lambda bite: f"{bite.path}-{bite.metric.__name__}")
@@ -80,3 +89,10 @@ def test_it_bites(bite: Bite):
     low, high = bite.measure(bite.low), bite.measure(bite.high)
     assert (low < high) is bite.grows and low != high, (low, high)
     assert abs(high - low) >= bite.least * max(abs(low), abs(high)), (low, high)
+
+
+def test_a_parameter_that_does_nothing_is_found_out():
+    """Turns of DWRR where there is one class only."""
+    idle = Bite("switch.dwrr_quantum_bytes", 4_158, 1_000_000, delivered, True, incast())
+    with pytest.raises(AssertionError):
+        test_it_bites(idle)
