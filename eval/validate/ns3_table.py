@@ -48,6 +48,9 @@ def read_table(folder: Path, only: str = "") -> list[Reference]:
     settings = _read_settings(folder / _SETTINGS)
     references = []
     for name in sorted(runs):
+        for part, rows in ((_CABLES, cables), (_FLOWS, flows)):
+            if name not in rows:
+                raise TraceFileError(f"{folder / part}: has nothing of scenario {name}")
         records, paths = _read_flows(folder / _FLOWS, flows[name])
         parameters = {row["variant"]: _parameters(folder, row, settings) for row in runs[name]}
         results = {row["variant"]: _results(folder / _RESULTS, row) for row in runs[name]}

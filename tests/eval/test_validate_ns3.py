@@ -161,6 +161,7 @@ def test_table__same_as_source(folder, tmp_path):
         ("cables.csv", "100000000000", "x", "rate_bps = 'x' is not a number"),
         ("flows.csv", "1-3-2", "1-x-2", r"flows\.csv, line 3"),
         ("flows.csv", "ack_path", "ack", "has no column ack_path"),
+        ("flows.csv", "mini,", "maxi,", "has nothing of scenario mini"),
         ("settings.json", "changes", "change", "cannot be read"),
         ("settings.json", '"PFC_SHIFT": 3', '"PFC_SHIFT": 31', "a: PFC_SHIFT"),
         ("results.csv", "mini,b,a,", "mini,b,c,", r"line 3: settings = 'c'"),

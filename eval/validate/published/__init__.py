@@ -48,4 +48,4 @@ def validate_published(only: str) -> bool:
 
 def _describe(verdict: Verdict) -> str:
     word = "ok" if verdict.ok else "FAILED" if verdict.binding else f"DIFFERS: {verdict.note}"
-    return f"{verdict.claimed:<74} {verdict.ours:<24} {verdict.limit:<24} {word}"
+    return f"{verdict.claimed:<74} {verdict.ours:<28} {verdict.limit:<24} {word}"
