@@ -86,7 +86,7 @@ def dcqcn_arithmetic() -> list[Verdict]:
             _cut(static_ecn) == 0.85,
             binding=False,
             note="24.475 KB / 32 ports; no whole number of ports gives 0.85. It comes out with "
-            "2 MTU more, or with headroom for 7 of 8 classes; the paper says neither",
+            "2 MTU more, or with headroom for 7 of 8 classes; its formula has neither",
         ),
         Verdict(
             "t_ECN is infeasible with a static threshold",
