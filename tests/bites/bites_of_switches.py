@@ -1,4 +1,4 @@
-"""Switches, traffic classes, pools, shapers, PFC and routing."""
+"""Switches, traffic classes, buffers and shapers."""
 
 from __future__ import annotations
 
