@@ -5,36 +5,20 @@ import json
 import numpy as np
 import pytest
 
+from eval.validate.published.spread import WATCHED, senders, stormy_fabric
 from roce_gym.cli import main
-from roce_gym.config import validate_scenario
-from roce_gym.fabric import Fabric
-from roce_gym.scenario_file import apply_overrides, draw, load_raw
-
-WATCHED = "pfc.watchdog.enabled=true"
-
-
-def fabric_of(name, *changes, seed=0):
-    raw = apply_overrides(load_raw(name), changes)
-    return Fabric(validate_scenario(draw(raw, seed)), seed)
-
-
-def sending(fabric, interval):
-    """Hosts that got something delivered in the interval."""
-    sources = np.array([pair.src for pair in fabric.plan.qps])
-    return set(sources[interval.delivered_bytes > 0].tolist())
-
 
 # --------------------------------------------------------------------------- storm
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_storm__freezes_half_of_the_hosts(seed):
-    fabric = fabric_of("pfc_storm", seed=seed)
+    fabric = stormy_fabric(seed=seed)
     before = fabric.advance(us=2_000)
-    assert sending(fabric, before) == set(range(16))
+    assert senders(fabric, before) == set(range(16))
     fabric.advance(us=1_000)  # the pause spreads
     frozen = fabric.advance(us=2_000)
-    assert sending(fabric, frozen) == set(range(8, 16))
+    assert senders(fabric, frozen) == set(range(8, 16))
     # The NIC pauses nearly 6,000 times a second, as often as a pause of 335.5 us has to be sent.
     towards_host_0 = int(fabric.network.host_link[0]) ^ 1
     assert frozen.pause_frames[towards_host_0, 0] == pytest.approx(2_000 / 167.77, abs=1)
@@ -44,12 +28,12 @@ def test_storm__freezes_half_of_the_hosts(seed):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_storm__a_watchdog_frees_all_but_the_broken_host(seed):
-    fabric = fabric_of("pfc_storm", WATCHED, seed=seed)
+    fabric = stormy_fabric(WATCHED, seed=seed)
     healthy = fabric.advance(us=2_000)
     fabric.advance(us=4_000)  # detected at 4 ms
     cured = fabric.advance(us=2_000)
     # The broken host's tenant waits for what the leaf drops; nobody else does.
-    assert sending(fabric, cured) == {2, 3, 6, 7, *range(8, 16)}
+    assert senders(fabric, cured) == {2, 3, 6, 7, *range(8, 16)}
     innocent = np.array([pair.tenant == 1 for pair in fabric.plan.qps])
     assert cured.delivered_bytes[innocent].sum() > 0.9 * healthy.delivered_bytes[innocent].sum()
     assert cured.watchdog_dropped_packets.sum() > 0
@@ -58,16 +42,16 @@ def test_storm__a_watchdog_frees_all_but_the_broken_host(seed):
 def test_storm__a_slower_watchdog_acts_later():
     lost = []
     for detection_us in (1_000, 4_000):
-        fabric = fabric_of("pfc_storm", WATCHED, f"pfc.watchdog.detection_us={detection_us}")
+        fabric = stormy_fabric(WATCHED, f"pfc.watchdog.detection_us={detection_us}")
         innocent = np.array([pair.tenant == 1 for pair in fabric.plan.qps])
         lost.append(fabric.advance(us=8_000).delivered_bytes[innocent].sum())
     assert lost[0] > 1.5 * lost[1]
 
 
 def test_storm__without_it_all_are_well():
-    fabric = fabric_of("pfc_storm", "faults.storms=[]")
+    fabric = stormy_fabric("faults.storms=[]")
     fabric.advance(us=3_000)
-    assert sending(fabric, fabric.advance(us=2_000)) == set(range(16))
+    assert senders(fabric, fabric.advance(us=2_000)) == set(range(16))
 
 
 # --------------------------------------------------------------------------- deadlock

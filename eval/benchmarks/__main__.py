@@ -15,18 +15,21 @@ from eval.benchmarks.cases import cases
 from eval.benchmarks.measure import Row, env_steps, packet_hops, peak_memory, starts, timed
 
 _ENVS = ("RoCE/NoisyNeighbor-v0", "RoCE/RegimeShift-v0")
-_HEADER = f"{'':<62}{'value':>14} {'unit':<14}{'x yardstick':>12}{'aim':>12}"
+_HEADER = f"{'':<62}{'value':>14} {'unit':<14}{'x yardstick':>12}{'x plain':>9}  {'aim':>12}"
 
 
 def _line(row: Row) -> str:
     value = f"{row.value:,.0f}" if row.value >= 100 else f"{row.value:.2f}"
     ratio = f"{row.yardstick_ratio:.3g}" if row.yardstick_ratio else ""
-    aim = ""
+    plain = f"{row.plain_ratio:.2f}" if row.plain_ratio else ""
+    aim = f">= {row.plain_aim:g} x plain" if row.plain_aim else ""
+    if row.plain_aim and not row.reached:
+        aim += "  MISSED"
     if row.aim:
         sign = "<=" if row.at_most else ">="
         aim = f"{sign} {row.aim / 1e6:g} M" if row.aim >= 1e6 else f"{sign} {row.aim:g}"
         aim += "" if row.reached else "  MISSED"
-    return f"{row.name:<62}{value:>14} {row.unit:<14}{ratio:>12}{aim:>12}"
+    return f"{row.name:<62}{value:>14} {row.unit:<14}{ratio:>12}{plain:>9}  {aim:>12}"
 
 
 def _write(rows: list[Row], path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from roce_gym.config import Scenario, validate_scenario
@@ -19,6 +20,29 @@ _NIC: dict[str, Any] = {
 _PER_PACKET_ACK = {"ack_every": 1, "cnp_mode": "ack_echo"}
 _COALESCED_ACK = {"ack_every": 16, "cnp_mode": "packet"}
 _GROUP = 32
+_EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "my_sender.py"
+
+_VARIANTS: dict[str, dict[str, Any]] = {
+    "spraying": {"routing": {"policy": "spray_random"}, "nic": {"out_of_order": True}},
+    "HPCC": {"tenant": {"cc": "hpcc"}},
+    "Swift": {"tenant": {"cc": "swift"}},
+    "user function": {
+        "tenant": {
+            "cc": "user",
+            "user": {
+                "file": str(_EXAMPLE),
+                "function": "delay_and_cnp",
+                "params": [25.0, 0.8, 0.001],
+            },
+        }
+    },
+}
+"""What is different from the plain workload, by name."""
+
+_VARIED = "128 hosts, all-to-all"
+
+_USER_FUNCTION_SHARE = 0.7
+"""A function of a user's own may cost 30 % of the speed."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +55,8 @@ class Case:
         warm_us: simulated time before the clock starts.
         timed_us: simulated time that is timed.
         aim: packet-hops a second, on one core; 0 = none.
+        plain: the workload that this one is compared with.
+        plain_aim: its speed as a share of that one's; 0 = none.
     """
 
     name: str
@@ -38,6 +64,8 @@ class Case:
     warm_us: float
     timed_us: float
     aim: float = 0.0
+    plain: Case | None = None
+    plain_aim: float = 0.0
 
 
 def _scenario(
@@ -121,4 +149,25 @@ def cases(quick: bool = False) -> list[Case]:
                 continue
             scenario = _scenario(topology, tenants, ack, "hpcc_production")
             out.append(Case(f"{name}, {label}", scenario, 60.0, timed_us, aim))
+        out += _variants(next(case for case in out if case.name == f"{_VARIED}, {label}"), label)
     return out
+
+
+def _variants(plain: Case, label: str) -> list[Case]:
+    """The same workload with other routing or senders."""
+    raw = plain.scenario.model_dump(exclude_unset=True)
+    cases = []
+    for name, change in _VARIANTS.items():
+        tenants = [tenant | change.get("tenant", {}) for tenant in raw["tenants"]]
+        nic = raw["nic"] | change.get("nic", {})
+        changed = raw | {"tenants": tenants, "nic": nic, "routing": change.get("routing", {})}
+        case = Case(
+            f"{_VARIED}, {label}, {name}",
+            validate_scenario(changed),
+            plain.warm_us,
+            plain.timed_us,
+            plain=plain,
+            plain_aim=_USER_FUNCTION_SHARE if name == "user function" else 0.0,
+        )
+        cases.append(case)
+    return cases

@@ -11,10 +11,12 @@ from typing import Literal, NamedTuple
 
 from eval.validate.ns3_compare import Comparer, Row, seed_groups
 from eval.validate.ns3_limits import Draws, kind_of
-from eval.validate.ns3_reference import TABLE, Reference, Results, read_references, write_table
+from eval.validate.ns3_reference import TABLE, read_references
 from eval.validate.ns3_report import as_json, as_table, default_rules, heading, summary
 from eval.validate.ns3_run import Task, run_tasks
 from eval.validate.ns3_scenario import Case, build_case
+from eval.validate.ns3_table import write_table
+from eval.validate.ns3_types import Reference, Results
 from roce_gym.errors import ConfigError
 
 REPORT = Path("runs/validate/ns3.json")
@@ -153,7 +155,7 @@ def rewrite_table(folder: Path) -> None:
         TraceFileError: the folder cannot be read; names the file.
     """
     references = read_references(folder)
-    write_table(references, folder)
+    write_table(references, TABLE)
     print(f"{len(references)} scenarios written to {TABLE}")
 
 

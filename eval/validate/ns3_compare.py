@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from eval.validate.ns3_limits import LIMITS, Draws, Kind, Limit
-from eval.validate.ns3_reference import Reference, Results
+from eval.validate.ns3_types import Reference, Results
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Row:
         ours, theirs: means over seeds, where there are several.
         error: share of theirs (of 1 where theirs is 0).
         limit: as `error`, the spread included.
+        plain_limit: as `error`, without it.
         spread: as `error`, highest - lowest of the reference's seeds; 0 where seeds do not matter.
         ok: the error is within the limit.
     """
@@ -31,6 +32,7 @@ class Row:
     theirs: float
     error: float
     limit: float
+    plain_limit: float
     spread: float
     ok: bool
 
@@ -87,7 +89,8 @@ class Comparer:
         """Compares the means of one metric; `width` is highest - lowest of the reference's."""
         scale = abs(theirs) or 1.0
         error, spread = (ours - theirs) / scale, width / scale
-        largest = max(limit.share, limit.absolute / scale, spread)
+        plain = max(limit.share, limit.absolute / scale)
+        largest = max(plain, spread)
         return Row(
             self.scenario,
             self.variant,
@@ -97,6 +100,7 @@ class Comparer:
             theirs,
             error,
             largest,
+            plain,
             spread,
             ok=abs(error) <= largest,
         )

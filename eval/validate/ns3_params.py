@@ -128,11 +128,20 @@ def read_parameters(path: Path) -> dict[str, Parameters]:
     for variant, values in raw.items():
         if isinstance(values, dict) and not _is_supported(values):
             continue
-        try:
-            out[variant] = Parameters.model_validate(values)
-        except ValidationError as error:
-            raise TraceFileError(f"{path}: {variant}: {explain(error)}") from None
+        out[variant] = parse_parameters(f"{path}: {variant}", values)
     return out
+
+
+def parse_parameters(place: str, values: Any) -> Parameters:
+    """Parameters by their names in the reference.
+
+    Raises:
+        TraceFileError: begins with `place`, names the parameter.
+    """
+    try:
+        return Parameters.model_validate(values)
+    except ValidationError as error:
+        raise TraceFileError(f"{place}: {explain(error)}") from None
 
 
 def _is_supported(values: dict[str, Any]) -> bool:

@@ -65,6 +65,9 @@ def summary(rows: Sequence[Row]) -> list[str]:
     failed = [row for row in rows if not row.ok]
     passed = len(rows) - len(failed)
     lines = [f"{passed} of {len(rows)} values are within their limits, {len(failed)} are not"]
+    wide = [row for row in rows if row.ok and abs(row.error) > row.plain_limit]
+    if wide:
+        lines.append(f"{len(wide)} of these are within the spread only, not the plain limit")
     for draws, title in _TITLES.items():
         some = [row for row in rows if row.draws == draws]
         if not some:

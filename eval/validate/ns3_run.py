@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.validate.ns3_reference import Results
 from eval.validate.ns3_scenario import Case
+from eval.validate.ns3_types import Results
 from roce_gym.fabric import Fabric
 from roce_gym.units import PS_PER_MS, PS_PER_NS
 

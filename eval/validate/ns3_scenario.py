@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from eval.validate.ns3_params import Parameters
-from eval.validate.ns3_reference import Reference
 from eval.validate.ns3_rng import initial_state, stream_of
+from eval.validate.ns3_types import Reference
 from roce_gym.config import (
     BufferConfig,
     DcqcnConfig,

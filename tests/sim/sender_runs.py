@@ -1,16 +1,12 @@
-"""Small fabrics on which senders are compared: what moves if a parameter moves."""
+"""A small fabric on which senders are compared."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from roce_gym.config import validate_scenario
 from roce_gym.fabric import Fabric
 from roce_gym.telemetry import Interval
-from roce_gym.topology import build_network
 
 NO_ECN = {"enabled": False, "kmin_bytes": 0, "kmax_bytes": 0, "pmax": 0.0}
 
@@ -25,8 +21,6 @@ def incast(
     skip_us: float = 0.0,
     classes: list[dict[str, Any]] | None = None,
     nic: dict[str, Any] | None = None,
-    background: list[dict[str, Any]] | None = None,
-    dead_link: int | None = None,
     seed: int = 1,
 ) -> Interval:
     """`senders` hosts send `size` bytes each to one other, on one switch at 100 Gb/s.
@@ -47,15 +41,10 @@ def incast(
             "topology": {"kind": "star", "hosts": senders + 2},
             "nic": nic or {},
             "classes": classes or [{"ecn": NO_ECN}],
-            "tenants": [tenant, *(background or [])],
+            "tenants": [tenant],
         }
     )
-    network = build_network(scenario.topology)
-    if dead_link is not None:
-        loss = np.zeros(network.num_links)
-        loss[dead_link] = 1.0
-        network = replace(network, link_loss=loss)
-    fabric = Fabric(scenario, seed, network=network)
+    fabric = Fabric(scenario, seed)
     if skip_us:
         fabric.advance(us=skip_us)
     return fabric.advance(us=us)
@@ -69,28 +58,3 @@ def delivered(interval: Interval) -> float:
 def mean_queue(interval: Interval) -> float:
     """Bytes, of the queues towards the receiver, on average over time."""
     return float(interval.queue_mean_bytes[1].sum())
-
-
-def peak_queue(interval: Interval) -> float:
-    """Bytes, of the longest queue towards the receiver."""
-    return float(interval.queue_max_bytes[1].max())
-
-
-def total_rate(interval: Interval) -> float:
-    """Bit/s, of all senders at the end."""
-    return float(interval.rate_bps.sum())
-
-
-def sent_packets(interval: Interval) -> float:
-    """Packets that hosts sent."""
-    return float(interval.tx_packets[2::2].sum())
-
-
-def pauses(interval: Interval) -> float:
-    """PAUSE frames."""
-    return float(interval.pause_frames.sum())
-
-
-def last_end_us(interval: Interval) -> float:
-    """When the last flow was complete."""
-    return float(np.max(interval.completions["end_ps"])) / 1e6

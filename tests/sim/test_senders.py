@@ -1,4 +1,4 @@
-"""TIMELY, HPCC and windows: cases worked out by hand, and that every parameter acts as it says.
+"""TIMELY, HPCC and windows: cases worked out by hand, invariants, bad input.
 
 By hand: 100 Gb/s, 1,000 ns a cable, hosts on one switch. With payload 4,096 a data packet takes
 S = 334,240 ps on a link, an ACK A = 6,880 ps; a round trip is 2 (S + A) + 4 us.
@@ -151,103 +151,24 @@ def test_the_packet_pool_grows_with_what_it_carries(monkeypatch):
     assert len(ends[0]) == 8
 
 
-# --------------------------------------------------------------------------- knobs bite
+# --------------------------------------------------------------------------- windows
 
 
-def measure(cc, params=None, window=None):
-    """Four senders into one host, one after the other, for 2 ms; late: the second half."""
+def largest_queue(cc, window):
+    """Four senders into one host, one after the other, for 2 ms."""
     flows = [flow(10**9, i + 1, 0, 20 * i) for i in range(4)]
-    more = {"window": window} if window else {}
     ecn = RED if cc == "dcqcn" else NO_ECN
-    fabric = build(cc, flows, 5, ecn=ecn, nic={"mtu_bytes": 1_024}, **{cc: params or {}}, **more)
-    early, late = fabric.advance(us=1_000), fabric.advance(us=1_000)
-    return {
-        "largest queue": max(int(i.queue_max_bytes.max()) for i in (early, late)),
-        "late queue": float(late.queue_mean_bytes.max()),
-        "late goodput": int(late.delivered_bytes.sum()),
-        "unfairness": float(late.acked_bytes.std() / late.acked_bytes.mean()),
-    }
-
-
-@pytest.mark.parametrize(
-    ("name", "low", "high", "metric", "direction"),
-    [
-        ("t_low_us", 10, 200, "largest queue", 1),
-        ("min_rtt_us", 20, 100, "largest queue", 1),
-        ("ewma_weight", 0.1, 0.875, "largest queue", -1),
-        ("beta", 0.1, 0.8, "largest queue", -1),
-        ("rate_ai_mbps", 10, 1_000, "late goodput", 1),
-        ("rate_hai_mbps", 50, 500, "late goodput", 1),
-        ("hai_after", 0, 50, "late goodput", -1),
-        ("min_rate_mbps", 100, 5_000, "late goodput", 1),
-        ("max_rate_mbps", 5_000, 20_000, "late goodput", 1),
-        ("enabled", False, True, "largest queue", -1),
-    ],
-)
-def test_timely_knobs(name, low, high, metric, direction):
-    few, many = (measure("timely", {name: value})[metric] for value in (low, high))
-    assert direction * (many - few) > 0.1 * max(few, many)
-
-
-def test_timely_t_high__bounds_a_queue_that_does_not_grow():
-    # With so large a minRTT gradients do not count, and the queue grows to where PFC holds it.
-    queues = [
-        measure("timely", {"min_rtt_us": 1e6, "t_high_us": high})["late queue"]
-        for high in (100, 1_000)
-    ]
-    assert queues[0] < 0.5 * queues[1]
-
-
-@pytest.mark.parametrize(
-    ("name", "low", "high", "metric", "direction"),
-    [
-        ("target_utilisation", 0.5, 0.95, "late goodput", 1),
-        ("rate_ai_mbps", 10, 1_000, "unfairness", -1),
-        ("rate_ai_mbps", 10, 1_000, "late queue", 1),
-        ("min_rate_mbps", 100, 40_000, "late queue", 1),
-        ("max_rate_mbps", 5_000, 20_000, "late goodput", 1),
-        ("tx_unit_bytes", 1, 8_192, "late goodput", -1),  # a packet counts as eight, or none
-        ("queue_unit_bytes", 1, 65_536, "largest queue", 1),  # shorter ones are not seen
-        ("enabled", False, True, "largest queue", -1),
-    ],
-)
-def test_hpcc_knobs(name, low, high, metric, direction):
-    few, many = (measure("hpcc", {name: value})[metric] for value in (low, high))
-    assert direction * (many - few) > 0.1 * max(few, many)
-
-
-def test_hpcc_max_stage__speed_of_recovery():
-    """A sender left alone climbs by additive steps as long as `max_stage` lets it."""
-    rates = []
-    for stage in (0, 5, 1_000_000):
-        flows = [flow(10**9, 0, 2), flow(2_000_000, 1, 2)]
-        fabric = build("hpcc", flows, 3, hpcc={"max_stage": stage})
-        fabric.advance(us=370)
-        assert fabric.flows_done == 1
-        rates.append(rate_after(fabric, 30 * US))
-    assert rates[0] > rates[1] > 1.2 * rates[2]
+    fabric = build(cc, flows, 5, ecn=ecn, nic={"mtu_bytes": 1_024}, window=window)
+    return int(fabric.advance(us=2_000).queue_max_bytes.max())
 
 
 @pytest.mark.parametrize("cc", ["dcqcn", "hpcc", "timely"])
 def test_window_bytes(cc):
     small, large = (
-        measure(cc, window={"bytes": size, "follows_rate": cc == "hpcc"})
+        largest_queue(cc, {"bytes": size, "follows_rate": cc == "hpcc"})
         for size in (10_000, 200_000)
     )
-    assert small["largest queue"] < 0.1 * large["largest queue"]
-
-
-def test_window_base_rtt():
-    short, long = (measure("dcqcn", window={"base_rtt_us": rtt}) for rtt in (4, 20))
-    assert short["largest queue"] < 0.5 * long["largest queue"]
-
-
-def test_window_follows_rate():
-    follows, fixed = (
-        measure("dcqcn", window={"bytes": 200_000, "follows_rate": follows})
-        for follows in (True, False)
-    )
-    assert follows["largest queue"] < 0.8 * fixed["largest queue"]
+    assert small < 0.1 * large
 
 
 # --------------------------------------------------------------------------- invariants

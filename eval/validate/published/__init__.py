@@ -7,11 +7,20 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from eval.validate.published import drain, fairness
+from eval.validate.published import (
+    balance,
+    buffers,
+    drain,
+    fairness,
+    queues,
+    recovery,
+    spread,
+)
 from eval.validate.published.claim import Claim, Verdict
 
 REPORT = Path("runs/validate/published.json")
-CLAIMS: list[Claim] = [*fairness.CLAIMS, *drain.CLAIMS]
+_PARTS = (buffers, fairness, spread, recovery, queues, balance, drain)
+CLAIMS: list[Claim] = [claim for part in _PARTS for claim in part.CLAIMS]
 
 
 def validate_published(only: str) -> bool:
@@ -39,4 +48,4 @@ def validate_published(only: str) -> bool:
 
 def _describe(verdict: Verdict) -> str:
     word = "ok" if verdict.ok else "FAILED" if verdict.binding else f"DIFFERS: {verdict.note}"
-    return f"{verdict.claimed:<74} {verdict.ours:<24} {verdict.limit:<24} {word}"
+    return f"{verdict.claimed:<74} {verdict.ours:<28} {verdict.limit:<24} {word}"
