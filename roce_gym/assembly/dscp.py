@@ -173,9 +173,8 @@ def make_dscp(
     arrays = dict(nothing)
     if any("taken_as" in one for one in differing):
         kinds = markings(scenario)
-        columns = {
-            one: i for i, one in enumerate(sorted({m for row in kinds.values() for m in row}))
-        }
+        used = sorted({one for row in kinds.values() for one in row})
+        columns = {one: i for i, one in enumerate(used)}
         marks = [[columns[m] for m in kinds[pair.tenant, pair.job]] for pair in plan.qps]
         own = [[internal[m.traffic_class] for m in columns]] * network.num_servers
         seen = [[internal[one.classes[m.dscp]] for m in columns] for one in maps]
