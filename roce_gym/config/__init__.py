@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from roce_gym.config.cables import NS_PER_M
 from roce_gym.config.clos import Clos3, FatTree, LeafSpine, RailOptimised
+from roce_gym.config.control import ControlConfig, KnobMode, KnobRange, PollingConfig
 from roce_gym.config.credit import CreditConfig
 from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
@@ -25,7 +26,6 @@ from roce_gym.config.routing import (
     RoutingPolicy,
 )
 from roce_gym.config.scenario import (
-    ControlConfig,
     Scenario,
     SimulatorConfig,
     class_order,
@@ -91,6 +91,8 @@ __all__ = [
     "HpccConfig",
     "Incast",
     "Job",
+    "KnobMode",
+    "KnobRange",
     "LeafSpine",
     "LinkDown",
     "LinkEvent",
@@ -99,6 +101,7 @@ __all__ = [
     "NicConfig",
     "PfcConfig",
     "Placement",
+    "PollingConfig",
     "RailOptimised",
     "RenoConfig",
     "Ring",
