@@ -116,8 +116,8 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
     (`absolute`), or a step: the value is multiplied by `max_factor ** entry` (`delta`; 2 unless the
     scenario says otherwise). With `multidiscrete`, the space is `MultiDiscrete([5] * n)`: a factor
     of 1/2, 1/√2, 1, √2 or 2. The scenario can leave out knobs and change ranges
-    (`control.knobs`); by default there are, for every traffic class, in all switches (bytes at 100 Gb/s hosts;
-    they grow with the link rate):
+    (`control.knobs`); by default there are, for every traffic class, in all switches (bytes at
+    100 Gb/s hosts; they grow with the link rate):
 
     | Knob           | -1      | 1       | Scale  | Meaning                                     |
     |----------------|---------|---------|--------|---------------------------------------------|

@@ -82,8 +82,8 @@ def choose_knobs(
     for key in wanted:
         if key not in settings and key not in names:
             raise ConfigError(
-                f"control.knobs: {key!r} is unknown; allowed: {', '.join(settings)}, or one owner's "
-                f"knob, such as {names[0]}"
+                f"control.knobs: {key!r} is unknown; allowed: {', '.join(settings)}, "
+                f"or one owner's knob, such as {names[0]}"
             )
     chosen = np.array([k.name in wanted or k.setting in wanted for k in every], bool)
     if not chosen.any():

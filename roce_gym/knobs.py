@@ -219,7 +219,7 @@ class KnobSpace:
         return np.clip(2.0 * share[self._chosen] - 1.0, -1.0, 1.0).astype(np.float32)
 
     def values(self, settings: Settings) -> NDArray[np.float64]:
-        """Shape (n,): what settings have for each knob, in its unit; 0 or infinite: switched off."""
+        """Shape (n,): of settings, in the knobs' units; 0 or infinite where switched off."""
         return np.array(self._values(settings))[self._chosen]
 
     def _values(self, settings: Settings) -> list[float]:

@@ -65,10 +65,14 @@ def make_parser() -> argparse.ArgumentParser:
     _add_list(commands)
     _add_describe(commands)
     _add_run(commands)
+    _add_render(commands)
+    _add_pages(commands)
     return parser
 
 
-def _add(commands: Any, name: str, function: Any, text: str, epilog: str = "") -> _Parser:
+def _add(
+    commands: Any, name: str, function: Any, text: str, epilog: str = "", json: bool = True
+) -> _Parser:
     parser: _Parser = commands.add_parser(
         name,
         help=text,
@@ -78,7 +82,8 @@ def _add(commands: Any, name: str, function: Any, text: str, epilog: str = "") -
         allow_abbrev=False,
     )
     parser.set_defaults(command=function)
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
+    if json:
+        parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
     return parser
 
 
@@ -110,6 +115,46 @@ def _add_run(commands: Any) -> None:
     parser.add_argument("--force", action="store_true", help="let --trace replace a file")
 
 
+def _add_render(commands: Any) -> None:
+    text = "play an episode and write a film or a picture of it"
+    parser = _add(commands, "render", _render, text, json=False)
+    parser.add_argument("scenario", metavar="SCENARIO", help=f"{_SCENARIO}, or an environment's id")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help=".gif: film; .png: last picture"
+    )
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--preset", metavar="NAME", help="settings to hold (default: its own)")
+    chosen.add_argument("--random", action="store_true", help="turn all knobs now and then")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="changes",
+        metavar="PATH=VALUE",
+        help="change a field of the scenario",
+    )
+    parser.add_argument(
+        "--seed", type=_seed, default=0, metavar="N", help="of everything random (default: 0)"
+    )
+    parser.add_argument(
+        "--steps", type=_count, metavar="N", help="control intervals (default: all)"
+    )
+    parser.add_argument(
+        "--every", type=_count, default=1, metavar="N", help="intervals a picture (default: 1)"
+    )
+    parser.add_argument(
+        "--fps", type=_count, default=10, metavar="N", help="pictures a second (default: 10)"
+    )
+    parser.add_argument("--force", action="store_true", help="let --out replace a file")
+
+
+def _add_pages(commands: Any) -> None:
+    text = "write the pages on the environments (docs/envs)"
+    parser = _add(commands, "pages", _pages, text, json=False)
+    parser.add_argument("env", nargs="?", metavar="ID", help="one environment (default: all)")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="default: print")
+
+
 def _add_case(parser: _Parser) -> None:
     parser.add_argument("scenario", metavar="SCENARIO", help=_SCENARIO)
     parser.add_argument(
@@ -139,6 +184,13 @@ def _seed(text: str) -> int:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not allowed; allowed: whole numbers, 0 … 2^63 - 1"
         )
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text) if text.isdecimal() else 0
+    if not 1 <= value < 2**31:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed: whole numbers from 1")
     return value
 
 
@@ -174,3 +226,15 @@ def _run(arguments: argparse.Namespace) -> int:
     from roce_gym.cli.run import run
 
     return run(arguments)
+
+
+def _render(arguments: argparse.Namespace) -> int:
+    from roce_gym.cli.render import render
+
+    return render(arguments)
+
+
+def _pages(arguments: argparse.Namespace) -> int:
+    from roce_gym.cli.page import pages
+
+    return pages(arguments)

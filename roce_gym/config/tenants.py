@@ -111,6 +111,9 @@ class Tenant(Model):
     hosts: tuple[HostId, ...] | Placement
     traffic_class: str = "roce"
     weight: Positive = 1.0
+    score: Literal["mean", "p95"] = Field(
+        "mean", description="of the times of a job's rounds, what the score compares with alone"
+    )
     cc: AlgorithmName = Field("dcqcn", description="algorithm of its senders")
     dcqcn: DcqcnConfig | None = Field(None, description="None: from the preset")
     timely: TimelyConfig | None = Field(None, description="None: defaults")

@@ -54,7 +54,9 @@ class _Axes:
         canvas.line([(left, bottom), (right, bottom)], SOFT, 1)
 
 
-def draw_charts(canvas: Canvas, trail: Trail | None, now_us: float, areas: tuple[Area, Area]) -> None:
+def draw_charts(
+    canvas: Canvas, trail: Trail | None, now_us: float, areas: tuple[Area, Area]
+) -> None:
     """Collective times above, pause frames below."""
     horizon_us = now_us if trail is None else trail.horizon_us
     stop_us = max(horizon_us if horizon_us <= MAX_WINDOW_US else now_us, 1.0)

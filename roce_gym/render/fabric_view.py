@@ -145,7 +145,9 @@ class FabricView:
         canvas.box((left, top, right, bottom), FAINT)
         width = size / max(1, len(tenants))
         for i, tenant in enumerate(tenants):
-            canvas.box((left + i * width, top, left + (i + 1) * width, bottom), tenant_color(tenant))
+            canvas.box(
+                (left + i * width, top, left + (i + 1) * width, bottom), tenant_color(tenant)
+            )
         canvas.box((left, top, right, bottom), None, INK, 1)
         if size >= 14:
             label = str(int(self._network.node_label[host]))
