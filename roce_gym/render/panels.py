@@ -82,6 +82,7 @@ def draw_knobs(canvas: Canvas, scenario: Scenario, rows: list[Row], top: float) 
             "Bar under a value: its place in the knob's range.",
             "Hosts, curves and queues have the colours of tenants;",
             "queues of a class that several tenants share are grey.",
+            "A cable is two lines, one for each direction.",
         ):
             y += 15
             canvas.text(LEFT, y, note, 10.5, SOFT, "lm")
