@@ -31,7 +31,9 @@ FIRST = ("RoCE/NoisyNeighbor-v0", "RoCE/RegimeShift-v0")
 
 def make(env_id="RoCE/NoisyNeighbor-v0", **kwargs):
     """The environment with a short horizon."""
-    return gymnasium.make(env_id, overrides=[f"control.horizon_us={SHORT.get(env_id, 2_000)}"], **kwargs)
+    return gymnasium.make(
+        env_id, overrides=[f"control.horizon_us={SHORT.get(env_id, 2_000)}"], **kwargs
+    )
 
 
 def play(env, seed=0, policy=None, options=None):

@@ -43,9 +43,7 @@ def test_plain__what_the_eyes_see():
 
 def test_delay__measurements_are_late__knobs_are_not():
     _, rows = shown(telemetry_delay=2)
-    assert rows == [
-        pytest.approx(row) for row in ([0, 0.5], [0, 1], [0, 2], [0.1, 3], [0.2, 4])
-    ]
+    assert rows == [pytest.approx(row) for row in ([0, 0.5], [0, 1], [0, 2], [0.1, 3], [0.2, 4])]
 
 
 def test_history__oldest_first():

@@ -190,7 +190,8 @@ def test_reset__params_change_what_happens_and_the_references():
         runs.append(info)
     assert runs[0] == runs[2] != runs[1]
     assert runs[1]["rounds/burst"] > 0
-    env.reset(seed=1, options={"params": {"tenants.burst.jobs.0.bytes": 20_000}, "preset": "default"})
+    params = {"tenants.burst.jobs.0.bytes": 20_000}
+    env.reset(seed=1, options={"params": params, "preset": "default"})
     total = 0.0
     for _ in range(10):
         total += env.step(np.zeros(20))[1]

@@ -1,3 +1,4 @@
+import itertools
 import subprocess
 import sys
 
@@ -7,12 +8,12 @@ import pytest
 from gymnasium.wrappers import HumanRendering, RenderCollection
 from small import SMALL
 
+from roce_gym.config import validate_scenario
 from roce_gym.env import RoceEnv
 from roce_gym.render.canvas import PAUSED, TENANTS, use_color
-from roce_gym.topology import build_network
-from roce_gym.config import validate_scenario
 from roce_gym.render.layout import make_layout
 from roce_gym.scenario_file import draw, load_raw
+from roce_gym.topology import build_network
 
 AREA = (0.0, 0.0, 800.0, 400.0)
 FABRIC = (slice(50, 405), slice(0, 860))
@@ -91,7 +92,7 @@ def test_layout__other_fabrics(name):
     xs = sorted(x for x, _ in layout.host.values())
     assert np.diff(xs).min() >= layout.host_size  # side by side
     boxes = sorted(layout.switch.values(), key=lambda box: (box[1], box[0]))
-    for a, b in zip(boxes, boxes[1:], strict=False):
+    for a, b in itertools.pairwise(boxes):
         assert a[1] != b[1] or a[2] <= b[0]  # none covers another
     for link in np.flatnonzero(~network.is_nvlink):
         for node in (network.link_src[link], network.link_dst[link]):

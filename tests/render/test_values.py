@@ -26,7 +26,10 @@ def test_rows__by_setting_with_units():
     scenario, network, _ = parts()
     knobs = KnobSpace(scenario, network)
     rows = {row.label: row for row in knob_rows(knobs, knobs.base)}
-    assert [(c.owner, c.text) for c in rows["ECN kmin, KB"].cells] == [("gold", "400"), ("lead", "400")]
+    assert [(c.owner, c.text) for c in rows["ECN kmin, KB"].cells] == [
+        ("gold", "400"),
+        ("lead", "400"),
+    ]
     assert rows["ECN pmax, %"].cells[0].text == "20"
     assert rows["increase timer, us"].kind == "tenant"
     assert rows["increase timer, us"].cells[0].text == "300"
