@@ -331,7 +331,7 @@ def test_scenario_file_that_changes(tmp_path):
 @pytest.mark.parametrize("env_id", ENVIRONMENTS)
 def test_default_settings_earn_nothing(env_id):
     env = make(env_id)
-    for preset in ("default", "connectx_default"):
+    for preset in ("default", "connectx_default") if env_id in FIRST else ("default",):
         _, rewards, infos = play(env, 2, options={"preset": preset})
         assert abs(rewards.sum()) < 1e-9
         assert np.abs(rewards).max() > 0.01

@@ -142,10 +142,12 @@ def test_record_video(tmp_path):
     pytest.importorskip("moviepy")
     from gymnasium.wrappers import RecordVideo
 
-    env = RecordVideo(RoceEnv(SMALL, render_mode="rgb_array"), str(tmp_path), disable_logger=True)
+    env = RecordVideo(
+        RoceEnv(SMALL, render_mode="rgb_array"), str(tmp_path / "films"), disable_logger=True
+    )
     env.reset(seed=0)
     for _ in range(10):
         env.step(env.action_space.sample())
     env.close()
-    (film,) = tmp_path.glob("*.mp4")
+    (film,) = (tmp_path / "films").glob("*.mp4")
     assert film.stat().st_size > 5_000
