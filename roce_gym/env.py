@@ -180,8 +180,8 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
       each, so that none shares an episode with another: with `"held_out"`, seed `s` makes episode
       `10^12 + s`. A scenario may say what else is different in a split.
     * `episode_seed`: chooses the episode, whatever `seed` is.
-    * `preset`: its name, or `"default"`: held with all its parameters for the whole episode,
-      whatever the actions are.
+    * `preset`: its name, or `"default"`: held with all its parameters for the whole episode;
+      actions are not looked at.
     * `scenario`: another scenario, which must have the same spaces; changed by `overrides`, too.
     * `params`: values of the scenario by dotted path, such as
       `{"tenants.checkpoint.jobs.0.degree": 5}`; they win over everything else.
@@ -380,10 +380,9 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
                 "step() needs reset() first: "
                 + ("no episode was started" if self.fabric is None else "the episode is over")
             )
-        position = self.actions(action, self._position)
         if not self._holds_preset:
-            self._position = position
-            self._pending.append(position)
+            self._position = self.actions(action, self._position)
+            self._pending.append(self._position)
             due = self._pending.popleft()
             if due is not None:
                 self.fabric.apply(self.knobs.decode(due))

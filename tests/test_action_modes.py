@@ -145,3 +145,13 @@ def test_mode_can_come_from_the_scenario():
     assert RoceEnv(raw).action_space.shape == (20,)
     assert validate_scenario(draw(raw, 0)).control.knob_mode == "multidiscrete"
     assert RoceEnv(raw, knob_mode="absolute").action_space.dtype == np.float32
+
+
+@pytest.mark.parametrize("mode", ["absolute", "delta", "multidiscrete"])
+def test_a_held_preset_does_not_look_at_actions(mode):
+    ends = []
+    for action in (np.zeros(20), np.full(20, np.nan), None):
+        env = RoceEnv(SMALL, knob_mode=mode)
+        env.reset(seed=0, options={"preset": "pfc_only"})
+        ends.append(env.step(action)[0].tobytes())
+    assert ends[0] == ends[1] == ends[2]
