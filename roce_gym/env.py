@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import gymnasium
@@ -18,8 +16,9 @@ from numpy.typing import NDArray
 from roce_gym.action_modes import make_actions
 from roce_gym.config import Scenario, Settings, validate_scenario
 from roce_gym.deployable import DeployableObservation
+from roce_gym.env_snapshot import EnvSnapshot, put, take
 from roce_gym.errors import ConfigError
-from roce_gym.fabric import Fabric, Snapshot
+from roce_gym.fabric import Fabric
 from roce_gym.knobs import KnobSpace
 from roce_gym.measures import Measures
 from roce_gym.observation import Observation
@@ -78,26 +77,6 @@ OBSERVATIONS: dict[str, Callable[[Scenario, Network, Plan, tuple[str, ...]], Eye
     "deployable": DeployableObservation,
 }
 """By `control.observation`."""
-
-
-@dataclass(frozen=True)
-class EnvSnapshot:
-    """A copy of an episode under way; opaque. Can be pickled."""
-
-    fabric: Fabric
-    state: Snapshot
-    parts: dict[str, Any]
-
-
-_SHARED = ("scenario", "knobs", "actions", "last_interval", "_last_info")
-"""Parts of an episode that never change, but are replaced."""
-
-_COPIED = (
-    *("_progress", "_terms", "_judge", "_score", "_measures", "eyes", "sight", "_pending"),
-    *("_position", "_np_random", "_np_random_seed", "episode_seed", "_holds_preset"),
-    *("_num_steps", "_step", "_is_over", "_trail"),
-)
-"""Parts of an episode that change, and refer to each other."""
 
 
 class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
@@ -408,9 +387,7 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         """
         if self.fabric is None:
             raise ResetNeeded("snapshot() needs reset() first: no episode was started")
-        shared = {name: getattr(self, name) for name in _SHARED}
-        parts = {name: getattr(self, name) for name in _COPIED}
-        return EnvSnapshot(self.fabric, self.fabric.snapshot(), shared | _copied(parts, shared))
+        return take(self)
 
     def restore(self, snapshot: EnvSnapshot) -> None:
         """Goes back to a snapshot; what follows is repeated bit for bit.
@@ -424,14 +401,7 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         names = (snapshot.parts["knobs"].names, snapshot.parts["sight"].names)
         if names != self._names or snapshot.parts["actions"].space != self.action_space:
             raise ConfigError("restore: the snapshot is of an environment with other spaces")
-        own = snapshot.fabric is self.fabric
-        fabric = snapshot.fabric if own else copy.copy(snapshot.fabric)
-        fabric.restore(snapshot.state)
-        self.fabric = fabric
-        shared = {name: snapshot.parts[name] for name in _SHARED}
-        copied = _copied({name: snapshot.parts[name] for name in _COPIED}, shared)
-        for name, value in (shared | copied).items():
-            setattr(self, name, value)
+        put(self, snapshot)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: all but what draws pictures, which is made again when needed."""
@@ -480,9 +450,3 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
             self._trail,
             self._last_info,
         )
-
-
-def _copied(parts: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
-    """Deep copies that refer to each other as before, and to the same of what never changes."""
-    memo = {id(value): value for value in shared.values()}
-    return copy.deepcopy(parts, memo)

@@ -81,6 +81,15 @@ def test_restore__in_another_environment__without_touching_the_first():
     assert go_on(env, 2, 5) == go_on(twin, 2, 5)
 
 
+def test_an_environment_that_was_never_seeded():
+    env = RoceEnv(SMALL)
+    env.reset(options={"episode_seed": 2})
+    snapshot = env.snapshot()
+    first = go_on(env)
+    env.restore(snapshot)
+    assert go_on(env) == first
+
+
 def test_planning__branches_do_not_disturb_each_other():
     env = RoceEnv(SMALL)
     env.reset(seed=0)
