@@ -17,6 +17,7 @@ from roce_gym.cli.parser import make_parser
 from roce_gym.fabric import Fabric
 from roce_gym.presets import PRESETS
 from roce_gym.scenario_file import available_scenarios, load_scenario
+from roce_gym.workload.placement import place_hosts
 
 cli_run = import_module("roce_gym.cli.run")
 
@@ -143,9 +144,11 @@ def test_describe(command, name):
     assert f"{pool:,} B" in text
     for knob in found["knobs"]:
         assert knob["name"] in text
-    for tenant in scenario.tenants:
-        assert found["tenants"][tenant.name]["hosts"] == list(tenant.hosts)
-        assert " ".join(map(str, tenant.hosts)) in text
+    for index, tenant in enumerate(scenario.tenants):
+        shown = found["tenants"][tenant.name]["hosts"]
+        hosts = list(place_hosts(tenant, index, fabric.network, 0))
+        assert shown == (hosts if isinstance(tenant.hosts, tuple) else sorted(hosts))
+        assert " ".join(map(str, shown)) in text
 
 
 def test_describe__routing_and_link_events(command):
