@@ -151,7 +151,7 @@ def test_describe(command, name):
             assert shown == hosts
         else:  # those of them that talk
             assert len(shown) > 1 and shown == sorted(set(shown) & set(hosts))
-        assert " ".join(map(str, shown)) in " ".join(text.split())  # lines are wrapped
+        assert " ".join(map(str, shown[:32])) in text
 
 
 def test_describe__routing_and_link_events(command):
