@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -10,9 +11,13 @@ import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from roce_gym.action_modes import make_actions
 from roce_gym.config import Scenario, Settings, validate_scenario
+from roce_gym.deployable import DeployableObservation
+from roce_gym.env_snapshot import EnvSnapshot, put, take
+from roce_gym.errors import ConfigError
 from roce_gym.fabric import Fabric
 from roce_gym.knobs import KnobSpace
 from roce_gym.measures import Measures
@@ -23,13 +28,24 @@ from roce_gym.options import (
     check_layouts,
     check_options,
     check_same_parts,
+    check_same_spaces,
+    check_split,
     check_weights,
+    with_control,
 )
 from roce_gym.progress import Progress, Work
 from roce_gym.reference import References, get_references, num_steps
 from roce_gym.reward import Reward, RewardTerms
-from roce_gym.scenario_file import apply_overrides, draw, load_raw
+from roce_gym.scenario_file import (
+    apply_changes,
+    apply_overrides,
+    changes_of,
+    draw,
+    read_source,
+    seed_in,
+)
 from roce_gym.score import Score
+from roce_gym.sight import Eyes, Sight
 from roce_gym.telemetry import Interval
 from roce_gym.topology import Network, build_network
 from roce_gym.workload.plan import Plan
@@ -49,21 +65,18 @@ class Knobs(Protocol):
     def encode(self, settings: Settings) -> NDArray[np.float32]: ...  # noqa: D102
 
 
-class Eyes(Protocol):
-    """What turns intervals into observations; see :class:`Observation`."""
-
-    space: Box[np.float32]
-    names: tuple[str, ...]
-
-    def __call__(self, interval: Interval, knobs: ArrayLike) -> NDArray[np.float32]: ...  # noqa: D102
-    def at_start(self, knobs: ArrayLike) -> NDArray[np.float32]: ...  # noqa: D102
-
-
 class Judge(Protocol):
     """What turns intervals into rewards; see :class:`Reward`."""
 
     def __call__(self, interval: Interval, work: Work) -> tuple[float, dict[str, float]]: ...  # noqa: D102
     def at_start(self) -> dict[str, float]: ...  # noqa: D102
+
+
+OBSERVATIONS: dict[str, Callable[[Scenario, Network, Plan, tuple[str, ...]], Eyes]] = {
+    "full": Observation,
+    "deployable": DeployableObservation,
+}
+"""By `control.observation`."""
 
 
 class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
@@ -78,8 +91,12 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
     ## Action Space
     `Box(-1, 1, (n,), float32)`; entry names in `env.unwrapped.knobs.names`, ranges in
     `env.unwrapped.knobs.knobs`. Values outside of the box are clipped; NaN, infinity and a wrong
-    shape raise `ActionError`. For every traffic class, in all switches (bytes at 100 Gb/s hosts;
-    they grow with the link rate):
+    shape raise `ActionError`. What an entry means depends on `knob_mode`: its knob's position
+    (`absolute`), or a step: the value is multiplied by `max_factor ** entry` (`delta`; 2 unless the
+    scenario says otherwise). With `multidiscrete`, the space is `MultiDiscrete([5] * n)`: a factor
+    of 1/2, 1/√2, 1, √2 or 2. The scenario can leave out knobs and change ranges
+    (`control.knobs`); by default there are, for every traffic class, in all switches (bytes at
+    100 Gb/s hosts; they grow with the link rate):
 
     | Knob           | -1      | 1       | Scale  | Meaning                                     |
     |----------------|---------|---------|--------|---------------------------------------------|
@@ -101,8 +118,8 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
     | `rate_ai`        | 5 Mb/s  | 2000 Mb/s | log   | additive increase, at 100 Gb/s             |
 
     ## Observation Space
-    `Box(0, 1, (m,), float32)`; entry names in `env.unwrapped.eyes.names`. Fixed scales, described
-    in `roce_gym.observation`:
+    `Box(0, 1, (m,), float32)`; entry names in `env.unwrapped.sight.names`. Fixed scales, described
+    in `roce_gym.observation` (with `observation="deployable"`: in `roce_gym.deployable`):
 
     | Part   | Entry             | Unit, before scaling                                     |
     |--------|-------------------|----------------------------------------------------------|
@@ -136,8 +153,17 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
     resets without a seed draw an episode seed below `layouts`. It decides sizes, placement, paths
     and everything else that is random. The first reset to a seed also simulates each tenant alone
     and the default settings, which takes a few times as long as an episode; results are kept on
-    disk. Options: `{"episode_seed": int}` chooses the episode; `{"preset": name}` holds a preset
-    (or `"default"`) with all its parameters for the whole episode, whatever the actions are.
+    disk. Options, each for one episode:
+
+    * `split`: `"train"`, `"held_out"` or `"stress"`. Splits are ranges of episode seeds, 10^12
+      each, so that none shares an episode with another: with `"held_out"`, seed `s` makes episode
+      `10^12 + s`. A scenario may say what else is different in a split.
+    * `episode_seed`: chooses the episode, whatever `seed` is.
+    * `preset`: its name, or `"default"`: held with all its parameters for the whole episode;
+      actions are not looked at.
+    * `scenario`: another scenario, which must have the same spaces; changed by `overrides`, too.
+    * `params`: values of the scenario by dotted path, such as
+      `{"tenants.checkpoint.jobs.0.degree": 5}`; they win over everything else.
 
     ## Episode End
     Truncated at the scenario's horizon. Terminated if the fabric fails: a queue pair has passed
@@ -151,46 +177,92 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
     * `reward_weights`: by term; those left out stay as the scenario has them.
     * `layouts`: episodes to draw from; None: no limit, and no reference is ever used twice.
       Seeds from `layouts` on are never drawn: keep them for evaluation.
-    * `knobs`, `observation`, `reward`: factories that replace :class:`KnobSpace`,
-      :class:`Observation` and :class:`Reward`.
+    * `split`: for resets that ask for none.
+    * `knob_mode`, `history`, `telemetry_delay`, `action_delay`, `noise`: in place of the scenario's
+      (`control.…`). Delays are in intervals; `history` is how many observations are shown
+      together; `noise` is the relative error of measured values (standard deviation).
+    * `observation`: `"full"`, `"deployable"`, or a factory that replaces :class:`Observation`.
+    * `knobs`, `reward`: factories that replace :class:`KnobSpace` and :class:`Reward`.
+    * `render_mode`: `"rgb_array"` (needs Pillow, extra `report`), `"ansi"`, or, through Gymnasium's
+      wrapper, `"human"`.
 
     ## Version History
     * v0: first version.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 10}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}  # noqa: RUF012
 
     def __init__(
         self,
-        scenario: str | os.PathLike[str] | Mapping[str, Any] | Scenario = "noisy_neighbor",
+        scenario: str | os.PathLike[str] | Mapping[str, Any] | Scenario | None = "noisy_neighbor",
         *,
         overrides: Sequence[str] = (),
         reward_weights: Mapping[str, float] | None = None,
         layouts: int | None = 256,
+        split: str = "train",
         render_mode: str | None = None,
+        knob_mode: str | None = None,
+        history: int | None = None,
+        telemetry_delay: int | None = None,
+        action_delay: int | None = None,
+        noise: float | None = None,
         knobs: Callable[[Scenario, Network], Knobs] = KnobSpace,
-        observation: Callable[[Scenario, Network, Plan, tuple[str, ...]], Eyes] = Observation,
+        observation: str | Callable[[Scenario, Network, Plan, tuple[str, ...]], Eyes] | None = None,
         reward: Callable[[RewardTerms, Mapping[str, float], Mapping[str, float]], Judge] = Reward,
     ) -> None:
         """Checks the arguments and builds the spaces; nothing is simulated.
 
         Raises:
-            ConfigError: a scenario, weight or number of layouts that is not acceptable.
+            ConfigError: an argument that is not acceptable.
         """
-        self._raw = apply_overrides(_as_tree(scenario), overrides)
+        self._overrides = tuple(overrides)
+        self._control = {
+            "knob_mode": knob_mode,
+            "history": history,
+            "telemetry_delay": telemetry_delay,
+            "action_delay": action_delay,
+            "noise": noise,
+            "observation": observation if isinstance(observation, str) else None,
+        }
+        self._source = read_source(scenario)
+        self._raw = self._changed(self._source.tree)
         self._weights = check_weights(reward_weights)
         self._layouts = check_layouts(layouts)
+        self._split = check_split(split)
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ConfigError(
+                f"render_mode = {render_mode!r} is not allowed; allowed: None, "
+                f"{', '.join(self.metadata['render_modes'])}; 'human' through gymnasium.make"
+            )
         self.render_mode = render_mode
-        self._make_knobs, self._make_eyes, self._make_judge = knobs, observation, reward
+        self._make_knobs, self._make_judge = knobs, reward
+        self._own_eyes = observation if callable(observation) else None
         self._first = validate_scenario(draw(self._raw, 0))
+        self._check_splits()
         self._prepare(self._first, 0)
-        self.action_space = self.knobs.space
-        self.observation_space = self.eyes.space
+        self._names = (self.knobs.names, self.sight.names)
+        self.action_space = self.actions.space
+        self.observation_space = self.sight.space
         self.fabric: Fabric | None = None
         self.last_interval: Interval | None = None
         self.episode_seed = 0
         self._is_over = True
-        self._line = ""
+        self._trail: Any = None
+        self._artist: Any = None
+
+    def _changed(self, tree: dict[str, Any]) -> dict[str, Any]:
+        """A scenario with this environment's overrides and arguments."""
+        return with_control(apply_overrides(tree, self._overrides), self._control)
+
+    def _check_splits(self) -> None:
+        """What a split changes must make a scenario of the same parts."""
+        for split in changes_of(self._raw):
+            seed = seed_in(split, 0)
+            try:
+                scenario = validate_scenario(draw(self._raw, seed))
+            except ConfigError as error:
+                raise ConfigError(f"splits.{split}: {error}") from None
+            check_same_parts(scenario, self._first, seed)
 
     def _prepare(self, scenario: Scenario, seed: int) -> tuple[Network, Plan]:
         """Builds what depends on the scenario that a seed draws."""
@@ -198,7 +270,10 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         plan = make_plan(scenario, network, seed)
         self.scenario = scenario
         self.knobs = self._make_knobs(scenario, network)
-        self.eyes = self._make_eyes(scenario, network, plan, self.knobs.names)
+        self.actions = make_actions(scenario.control, self.knobs)
+        make_eyes = self._own_eyes or OBSERVATIONS[scenario.control.observation]
+        self.eyes = make_eyes(scenario, network, plan, self.knobs.names)
+        self.sight = Sight(self.eyes, scenario.control, seed)
         self._num_steps = num_steps(scenario.control)
         return network, plan
 
@@ -208,15 +283,24 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         """Starts an episode; see the class for seeds and options.
 
         Raises:
-            ConfigError: unknown options, or a scenario that cannot be built with this seed.
+            ConfigError: unknown options, a scenario that cannot be built with this seed or has
+                other spaces, or a scenario file that has changed since the environment was made.
         """
         chosen = check_options(options)
+        self._source.check()
         super().reset(seed=seed)
         episode_seed = self._choose_seed(seed, chosen)
-        scenario = validate_scenario(draw(self._raw, episode_seed))
+        scenario = validate_scenario(draw(self._tree(chosen), episode_seed))
         check_same_parts(scenario, self._first, episode_seed)
         self._is_over = True
         network, plan = self._prepare(scenario, episode_seed)
+        names = (self.knobs.names, self.sight.names)
+        check_same_spaces(names, self._names, episode_seed)
+        if self.actions.space != self.action_space:
+            raise ConfigError(
+                f"control.knob_mode = {scenario.control.knob_mode!r} of seed {episode_seed} needs "
+                f"{self.actions.space}; the environment has {self.action_space}"
+            )
         references = get_references(scenario, episode_seed, network, plan)
         preset = None if chosen.preset in (None, OWN_SETTINGS) else chosen.preset
         self.fabric = Fabric(scenario, episode_seed, preset=preset, network=network, plan=plan)
@@ -224,18 +308,30 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self._holds_preset = chosen.preset is not None
         self._start_counting(scenario, network, plan, references)
         self._position = self.knobs.encode(self.fabric.settings).astype(np.float64)
+        delay = scenario.control.action_delay
+        self._pending: deque[NDArray[np.float64] | None] = deque([None] * delay)
         self._step = 0
         self._is_over = False
         self.last_interval = None
+        self._trail = None
         info = self._judge.at_start() | self._score.entries() | self._measures.at_start()
-        return self.eyes.at_start(self._position), self._finish(info)
+        return self.sight.at_start(self._position), self._finish(info)
+
+    def _tree(self, chosen: ResetOptions) -> dict[str, Any]:
+        """The scenario to draw from."""
+        raw = self._raw
+        if chosen.scenario is not None:
+            raw = self._changed(read_source(chosen.scenario).tree)
+        return apply_changes(raw, chosen.params.items()) if chosen.params else raw
 
     def _choose_seed(self, seed: int | None, chosen: ResetOptions) -> int:
         if chosen.episode_seed is not None:
-            return chosen.episode_seed
+            number = chosen.episode_seed
+            return number if chosen.split is None else seed_in(chosen.split, number)
+        split = chosen.split or self._split
         if seed is not None:
-            return seed
-        return int(self.np_random.integers(self._layouts or UNLIMITED_LAYOUTS))
+            return seed_in(split, seed) if chosen.split or split != "train" else seed
+        return seed_in(split, int(self.np_random.integers(self._layouts or UNLIMITED_LAYOUTS)))
 
     def _start_counting(
         self, scenario: Scenario, network: Network, plan: Plan, references: References
@@ -255,7 +351,7 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         """Applies an action and simulates one control interval.
 
         Raises:
-            ActionError: wrong shape, NaN or infinity.
+            ActionError: wrong shape, NaN or infinity, or, with `multidiscrete`, no such factor.
             ResetNeeded: before the first reset, or after the end of an episode.
         """
         if self.fabric is None or self._is_over:
@@ -263,10 +359,12 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
                 "step() needs reset() first: "
                 + ("no episode was started" if self.fabric is None else "the episode is over")
             )
-        position = self.knobs.clip(action)
         if not self._holds_preset:
-            self._position = position
-            self.fabric.apply(self.knobs.decode(position))
+            self._position = self.actions(action, self._position)
+            self._pending.append(self._position)
+            due = self._pending.popleft()
+            if due is not None:
+                self.fabric.apply(self.knobs.decode(due))
         interval = self.fabric.advance(us=self.scenario.control.interval_us)
         work = self._progress(interval)
         self._step += 1
@@ -278,32 +376,77 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         truncated = self._step >= self._num_steps
         self._is_over = terminated or truncated
         info = entries | self._score.entries(work) | self._measures(interval)
-        observation = self.eyes(interval, self._position)
+        observation = self.sight(interval, self._position)
         return observation, reward, terminated, truncated, self._finish(info)
+
+    def snapshot(self) -> EnvSnapshot:
+        """Copies the episode under way, with all random states, for :meth:`restore`.
+
+        Raises:
+            ResetNeeded: before the first reset.
+        """
+        if self.fabric is None:
+            raise ResetNeeded("snapshot() needs reset() first: no episode was started")
+        return take(self)
+
+    def restore(self, snapshot: EnvSnapshot) -> None:
+        """Goes back to a snapshot; what follows is repeated bit for bit.
+
+        Works in the environment that made it, whatever episode it is in by now, and in others with
+        the same arguments.
+
+        Raises:
+            ConfigError: the snapshot is of an environment with other spaces.
+        """
+        names = (snapshot.parts["knobs"].names, snapshot.parts["sight"].names)
+        if names != self._names or snapshot.parts["actions"].space != self.action_space:
+            raise ConfigError("restore: the snapshot is of an environment with other spaces")
+        put(self, snapshot)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: all but what draws pictures, which is made again when needed."""
+        return vars(self) | {"_artist": None}
 
     def _finish(self, info: dict[str, Any]) -> dict[str, Any]:
         info["episode_seed"] = self.episode_seed
         self._last_info = info
+        if self.render_mode == "rgb_array":
+            self._remember()
         return dict(info)
 
-    def render(self) -> str | None:
-        """With `render_mode="ansi"`: the state of the episode in a line."""
-        if self.render_mode != "ansi" or self.fabric is None:
+    def _remember(self) -> None:
+        """Keeps what pictures show of the past."""
+        from roce_gym.render.trail import Trail
+
+        if self._trail is None:
+            self._trail = Trail(self.scenario)
+        self._trail.add(self._last_info, self.last_interval, self._progress.job_tenant)
+
+    def render(self) -> Any:
+        """The state of the episode; None before the first reset, or without a render mode.
+
+        `rgb_array`: shape (720, 1280, 3), uint8; `ansi`: lines of text.
+
+        Raises:
+            DependencyNotInstalled: `rgb_array` without Pillow.
+        """
+        if self.render_mode is None or self.fabric is None:
             return None
-        info = self._last_info
-        tenants = "  ".join(
-            f"{t.name} {info[f'goodput_gbps/{t.name}']:.0f} Gb/s x{info[f'slowdown/{t.name}']:.2f}"
-            for t in self.scenario.tenants
-        )
-        return (
-            f"{info['time_us'] / 1000:7.3f} ms  {tenants}  "
-            f"{info['pfc_frames_per_s']:.0f} pauses/s/port  score {info['score']:.3f}"
-        )
+        if self.render_mode == "ansi":
+            from roce_gym.render.text import as_text
 
+            return as_text(self.scenario, self.knobs, self.fabric.settings, self._last_info)
+        if self._artist is None:
+            from roce_gym.render.picture import Artist
 
-def _as_tree(scenario: str | os.PathLike[str] | Mapping[str, Any] | Scenario) -> dict[str, Any]:
-    if isinstance(scenario, Scenario):
-        return scenario.model_dump(mode="json", exclude_unset=True)
-    if isinstance(scenario, Mapping):
-        return dict(scenario)
-    return load_raw(scenario)
+            self._artist = Artist()
+        return self._artist(
+            self.scenario,
+            self.fabric.network,
+            self.fabric.plan,
+            self.knobs,
+            self.fabric.settings,
+            self.last_interval,
+            self._trail,
+            self._last_info,
+        )

@@ -8,7 +8,7 @@ the buffer split always leaves room for headroom and a shared pool.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from roce_gym.assembly.devices import headroom_bytes
 from roce_gym.config import ClassSettings, DcqcnConfig, EcnConfig, Scenario, Settings
 from roce_gym.errors import ActionError
+from roce_gym.knob_choice import Knob, choose_knobs
 from roce_gym.presets import REFERENCE_RATE_GBPS, resolve_settings
 from roce_gym.queueing_knobs import QueueingKnobs
 from roce_gym.topology.graph import Network
@@ -31,24 +32,6 @@ MAX_RESERVED_SHARE = 0.5
 
 LOGIT_RANGE = 4.0
 """Of the buffer split: one class can outweigh the shared pool by e^4 = 55, or be outweighed."""
-
-
-@dataclass(frozen=True)
-class Knob:
-    """One entry of the action.
-
-    Attributes:
-        name: `class/<class>/<setting>` or `tenant/<tenant>/<setting>`.
-        low, high: values at -1 and 1.
-        unit: of both; empty for ratios.
-        is_log: whether the value is interpolated geometrically (else linearly).
-    """
-
-    name: str
-    low: float
-    high: float
-    unit: str
-    is_log: bool = True
 
 
 _CLASS_KNOBS = (
@@ -77,8 +60,9 @@ class KnobSpace:
     tenant with DCQCN, in its own NICs: `initial_alpha`, `alpha_cap`, `g`, `increase_timer`,
     `rate_ai`.
     Then, where the scenario has them, weights of DWRR, pool shares and rates of shapers. Everything
-    else stays as in the scenario's own settings, except that ECN and DCQCN are on, and that the
-    hyper increase is at least the additive one.
+    else stays as in the scenario's own settings, except that ECN and DCQCN are on where one of
+    their knobs exists, and that the hyper increase is at least the additive one. Which knobs exist,
+    and their ranges, can be chosen in the scenario (`control.knobs`).
 
     Attributes:
         space: Box(-1, 1), shape (n,), float32.
@@ -88,7 +72,11 @@ class KnobSpace:
     """
 
     def __init__(self, scenario: Scenario, network: Network) -> None:
-        """Precondition: a fabric can be built from both."""
+        """Precondition: a fabric can be built from both.
+
+        Raises:
+            ConfigError: `control.knobs` names knobs or ranges that do not exist.
+        """
         rate_gbps = network.host_rate_bps / BPS_PER_GBPS
         scale = rate_gbps / REFERENCE_RATE_GBPS
         self.base: Settings = resolve_settings(scenario, rate_gbps)
@@ -98,7 +86,7 @@ class KnobSpace:
         split = [Knob(_SPLIT, -LOGIT_RANGE, LOGIT_RANGE, "logit", False)] if self._budget else []
         of_class = _scaled(_CLASS_KNOBS, scale) + split
         of_tenant = _scaled(_TENANT_KNOBS, scale)
-        self.knobs = tuple(
+        every = [
             Knob(f"{kind}/{name}/{k.name}", k.low, k.high, k.unit, k.is_log)
             for kind, owners, knobs in (
                 ("class", self._classes, of_class),
@@ -106,16 +94,39 @@ class KnobSpace:
             )
             for name in owners
             for k in knobs
-        )
+        ]
         self._queueing = QueueingKnobs(scenario, self.base, rate_gbps)
-        self._num_others = len(self.knobs)
-        self.knobs += tuple(Knob(*row) for row in self._queueing.rows)
-        self.names = tuple(knob.name for knob in self.knobs)
+        self._num_others = len(every)
+        every += [Knob(*row) for row in self._queueing.rows]
+        every, chosen = choose_knobs(every, scenario.control.knobs, scale)
         self._num_class_knobs = len(of_class)
-        self._is_log = np.array([knob.is_log for knob in self.knobs])
-        self._low = self._line([knob.low for knob in self.knobs])
-        self._high = self._line([knob.high for knob in self.knobs])
+        self._choose(every, chosen)
         self.space: Box[np.float32] = Box(-1.0, 1.0, (len(self.knobs),), np.float32)
+
+    def _choose(self, every: list[Knob], chosen: NDArray[np.bool_]) -> None:
+        """Takes all knobs that there could be, and which of them there are."""
+        self._chosen = np.flatnonzero(chosen)
+        self.knobs = tuple(every[i] for i in self._chosen)
+        self.names = tuple(knob.name for knob in self.knobs)
+        self._is_log = np.array([knob.is_log for knob in every])
+        self._low = self._line([knob.low for knob in every])
+        self._high = self._line([knob.high for knob in every])
+        # Knobs left out: the value of the scenario's settings, or the nearest in range if that is
+        # no number (ECN or DCQCN off); only felt beside knobs that there are.
+        values = np.array(self._values(self.base))
+        bounds = np.array([[knob.low, knob.high] for knob in every])
+        is_number = np.isfinite(values) & ((values > 0) | ~self._is_log)
+        self._fixed = np.where(is_number, values, np.clip(values, *bounds.T))
+        width, rows = self._num_class_knobs, chosen[: self._num_others].tolist()
+        groups = [rows[i * width : (i + 1) * width] for i in range(len(self._classes))]
+        self._has_ecn = [any(row[:3]) for row in groups]
+        self._has_alpha = [row[3] for row in groups]
+        self._has_split = bool(self._budget) and groups[0][-1]
+        rows, width = rows[len(groups) * width :], len(_TENANT_KNOBS)
+        self._has_sender = [
+            any(rows[i * width : (i + 1) * width]) for i in range(len(self._tenants))
+        ]
+        self._has_queueing = bool(chosen[self._num_others :].any())
 
     def _line(self, values: Any) -> NDArray[np.float64]:
         """Values on the scale on which the action is linear; those too small count as tiny."""
@@ -156,17 +167,26 @@ class KnobSpace:
             ActionError: see :meth:`clip`.
         """
         share = (self.clip(action) + 1.0) / 2.0
-        line = self._low + share * (self._high - self._low)
-        values = np.where(self._is_log, np.exp(line), line).tolist()
+        low, high = self._low[self._chosen], self._high[self._chosen]
+        line = low + share * (high - low)
+        full = self._fixed.copy()
+        full[self._chosen] = np.where(self._is_log[self._chosen], np.exp(line), line)
+        values = full.tolist()
         width, count = self._num_class_knobs, len(self._classes)
         rows = [values[i * width : (i + 1) * width] for i in range(count)]
-        reserved = self._reserved([row[-1] for row in rows]) if self._budget else [None] * count
+        reserved = self._reserved([row[-1] for row in rows]) if self._has_split else [None] * count
         width, start = len(_TENANT_KNOBS), count * width
         settings = self.base.model_copy(
             update={
                 "classes": {
-                    name: _class_settings(self.base.classes[name], row, bytes_)
-                    for name, row, bytes_ in zip(self._classes, rows, reserved, strict=True)
+                    name: _class_settings(
+                        self.base.classes[name],
+                        rows[i],
+                        reserved[i],
+                        self._has_ecn[i],
+                        self._has_alpha[i],
+                    )
+                    for i, name in enumerate(self._classes)
                 },
                 "tenants": self.base.tenants
                 | {
@@ -174,16 +194,36 @@ class KnobSpace:
                         self.base.tenants[name], values[start + i * width : start + (i + 1) * width]
                     )
                     for i, name in enumerate(self._tenants)
+                    if self._has_sender[i]
                 },
             }
         )
+        if not self._has_queueing:
+            return settings
         return self._queueing.decode(settings, values[self._num_others :])
+
+    def steps(self, factor: float) -> NDArray[np.float64]:
+        """Shape (n,): change of position by which each value is multiplied by a factor.
+
+        A logit changes by the factor's logarithm, which multiplies the ratio it stands for.
+        """
+        span = (self._high - self._low)[self._chosen]
+        return np.full(len(span), 2.0 * math.log(factor)) / span
 
     def encode(self, settings: Settings) -> NDArray[np.float32]:
         """The action whose settings come closest to the given ones.
 
         ECN or DCQCN that is off counts as marking, or cutting, as little as possible.
         """
+        share = (self._line(self._values(settings)) - self._low) / (self._high - self._low)
+        return np.clip(2.0 * share[self._chosen] - 1.0, -1.0, 1.0).astype(np.float32)
+
+    def values(self, settings: Settings) -> NDArray[np.float64]:
+        """Shape (n,): of settings, in the knobs' units; 0 or infinite where switched off."""
+        return np.array(self._values(settings))[self._chosen]
+
+    def _values(self, settings: Settings) -> list[float]:
+        """Of all knobs that there could be."""
         values: list[float] = []
         logits = self._logits(settings) if self._budget else []
         for i, name in enumerate(self._classes):
@@ -200,9 +240,7 @@ class KnobSpace:
                 values += [c.initial_alpha, c.alpha_cap, c.g, c.increase_timer_us, c.rate_ai_mbps]
             else:
                 values += [0.0, 0.0, 0.0, 0.0, np.inf]
-        values += self._queueing.encode(settings)
-        share = (self._line(values) - self._low) / (self._high - self._low)
-        return np.clip(2.0 * share - 1.0, -1.0, 1.0).astype(np.float32)
+        return values + self._queueing.encode(settings)
 
     def _reserved(self, logits: list[float]) -> list[int]:
         """Bytes reserved at a port, by class: a softmax with the shared pool's logit at 0."""
@@ -237,15 +275,25 @@ def _reserve_budget(scenario: Scenario, network: Network, scale: float) -> float
     return float(min(MAX_RESERVED_BYTES * scale, MAX_RESERVED_SHARE * room[ports > 0].min()))
 
 
-def _class_settings(base: ClassSettings, row: list[float], reserved: int | None) -> ClassSettings:
+def _class_settings(
+    base: ClassSettings, row: list[float], reserved: int | None, has_ecn: bool, has_alpha: bool
+) -> ClassSettings:
+    """Takes kmin, kmax over kmin, pmax and the buffer's alpha; what is not a knob stays."""
     kmin, ratio, pmax, alpha = row[:4]
-    ecn = EcnConfig.model_construct(
-        enabled=True, kmin_bytes=round(kmin), kmax_bytes=round(kmin * ratio), pmax=min(pmax, 1.0)
-    )
-    update: dict[str, Any] = {"alpha": alpha, "static_threshold_bytes": None}
-    if reserved is not None:
-        update["reserved_bytes"] = reserved
-    return base.model_copy(update={"ecn": ecn, "buffer": base.buffer.model_copy(update=update)})
+    update: dict[str, Any] = {}
+    if has_ecn:
+        update["ecn"] = EcnConfig.model_construct(
+            enabled=True,
+            kmin_bytes=round(kmin),
+            kmax_bytes=round(kmin * ratio),
+            pmax=min(pmax, 1.0),
+        )
+    buffer: dict[str, Any] = {"reserved_bytes": reserved} if reserved is not None else {}
+    if has_alpha:
+        buffer |= {"alpha": alpha, "static_threshold_bytes": None}
+    if buffer:
+        update["buffer"] = base.buffer.model_copy(update=buffer)
+    return base.model_copy(update=update)
 
 
 def _sender_settings(base: DcqcnConfig, row: list[float]) -> DcqcnConfig:

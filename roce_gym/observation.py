@@ -7,6 +7,7 @@ same for every scenario, so that a policy carries over.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,7 @@ class Observation:
     Attributes:
         space: Box(0, 1), shape (n,), float32.
         names: `class/<class>/…`, `tenant/<tenant>/…`, `fabric/buffer`, `knob/…`.
+        num_measured: entries before those of knobs.
     """
 
     def __init__(
@@ -109,37 +111,39 @@ class Observation:
                 for qps in members
             ]
         )
-        self._is_log, self._unit, self._span = _scales(
-            len(scenario.classes), self._num_tenants, len(knob_names)
-        )
+        self.num_measured = len(self.names) - len(knob_names)
+        scales = [
+            *(len(scenario.classes) * list(_CLASS_SCALES.values())),
+            *(self._num_tenants * list(_TENANT_SCALES.values())),
+            *((1 + len(knob_names)) * [None]),
+        ]
+        self._scaled = Scaler(scales)
 
-    def __call__(self, interval: Interval, knobs: ArrayLike = ()) -> NDArray[np.float32]:
+    def __call__(
+        self, interval: Interval, knobs: ArrayLike = (), errors: ArrayLike = 1.0
+    ) -> NDArray[np.float32]:
         """The observation after an interval.
 
         Args:
             interval: what happened.
             knobs: shape (number of knobs,), positions in [-1, 1].
+            errors: factors by which measured values are off, before scaling; one, or one each.
         """
         seconds = (interval.end_ps - interval.start_ps) / PS_PER_S
         held = interval.ingress_bytes[self._into_switch].sum(axis=1)
         fullest = np.bincount(self._switch, held, self._num_switches).max()
-        return self._scaled(
-            self._classes(interval, seconds).ravel(),
-            self._tenants(interval, seconds).ravel(),
-            [fullest / self._buffer],
-            _positions(knobs),
+        measured = np.concatenate(
+            (
+                self._classes(interval, seconds).ravel(),
+                self._tenants(interval, seconds).ravel(),
+                [fullest / self._buffer],
+            )
         )
+        return self._scaled(measured * errors, positions(knobs))
 
     def at_start(self, knobs: ArrayLike = ()) -> NDArray[np.float32]:
         """The observation before the first interval: nothing was measured, all counters are 0."""
-        positions = _positions(knobs)
-        return self._scaled(np.zeros(len(self.names) - len(positions)), positions)
-
-    def _scaled(self, *parts: ArrayLike) -> NDArray[np.float32]:
-        raw = np.concatenate(parts)
-        logs = np.log1p(raw / self._unit) / self._span
-        scaled = np.where(self._is_log, logs, raw)
-        return np.minimum(np.maximum(scaled, 0.0), 1.0).astype(np.float32)
+        return self._scaled(np.zeros(self.num_measured), positions(knobs))
 
     def _classes(self, interval: Interval, seconds: float) -> Floats:
         """Shape (C, len(CLASS_SIGNALS)), before scaling."""
@@ -178,19 +182,23 @@ class Observation:
         return np.bincount(self._tenant, values, self._num_tenants).astype(np.float64)
 
 
-def _positions(knobs: ArrayLike) -> Floats:
+def positions(knobs: ArrayLike) -> Floats:
+    """Positions of knobs as observations show them, in [0, 1]."""
     return (np.asarray(knobs, np.float64) + 1.0) / 2.0
 
 
-def _scales(
-    num_classes: int, num_tenants: int, num_knobs: int
-) -> tuple[NDArray[np.bool_], Floats, Floats]:
-    """For each entry: whether it is logarithmic, its unit, and log(1 + top / unit)."""
-    scales = [
-        *(num_classes * list(_CLASS_SCALES.values())),
-        *(num_tenants * list(_TENANT_SCALES.values())),
-        *((1 + num_knobs) * [None]),
-    ]
-    is_log = np.array([scale is not None for scale in scales])
-    unit, top = np.array([scale or (1.0, 1.0) for scale in scales]).T
-    return is_log, unit, np.log1p(top / unit)
+class Scaler:
+    """Brings quantities into [0, 1], each by its unit and top; see the module."""
+
+    def __init__(self, scales: Sequence[tuple[float, float] | None]) -> None:
+        """Takes (unit, top) of each entry, None where it is a share already."""
+        self._is_log = np.array([scale is not None for scale in scales])
+        self._unit, top = np.array([scale or (1.0, 1.0) for scale in scales]).T
+        self._span = np.log1p(top / self._unit)
+
+    def __call__(self, *parts: ArrayLike) -> NDArray[np.float32]:
+        """All entries, in order."""
+        raw = np.concatenate(parts)
+        logs = np.log1p(raw / self._unit) / self._span
+        scaled = np.where(self._is_log, logs, raw)
+        return np.minimum(np.maximum(scaled, 0.0), 1.0).astype(np.float32)

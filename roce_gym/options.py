@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from roce_gym.config import Scenario
 from roce_gym.errors import ConfigError
 from roce_gym.presets import PRESETS
 from roce_gym.reward import TERMS
+from roce_gym.scenario_file import SPLITS, apply_changes
 
 OWN_SETTINGS = "default"
 """Name, in place of a preset's, of the settings that the scenario starts with."""
@@ -23,31 +24,38 @@ MAX_SEED = 2**63 - 1
 
 @dataclass(frozen=True)
 class ResetOptions:
-    """What `reset(options=…)` may ask for.
+    """What `reset(options=…)` may ask for, for one episode.
 
     Attributes:
         episode_seed: layout to use instead of a drawn one.
         preset: settings to hold for the whole episode.
+        split: where the episode is from.
+        scenario: another one, with the same spaces.
+        params: values of the scenario by dotted path.
     """
 
     episode_seed: int | None = None
     preset: str | None = None
+    split: str | None = None
+    scenario: Any = None
+    params: Mapping[str, Any] = field(default_factory=dict)
 
 
 def check_options(options: Mapping[str, Any] | None) -> ResetOptions:
-    """Parses the options of a reset.
+    """Parses the options of a reset; None stands for an option that is not given.
 
     Raises:
         ConfigError: unknown key, or a value that is not allowed.
     """
-    options = dict(options or {})
-    seed = options.pop("episode_seed", None)
-    preset = options.pop("preset", None)
-    if options:
+    allowed = [one.name for one in fields(ResetOptions)]
+    given = {key: value for key, value in (options or {}).items() if value is not None}
+    unknown = [key for key in options or {} if key not in allowed]
+    if unknown:
         raise ConfigError(
-            f"reset options: {', '.join(map(repr, options))} unknown; allowed: "
-            "'episode_seed', 'preset'"
+            f"reset options: {', '.join(map(repr, unknown))} unknown; allowed: "
+            f"{', '.join(map(repr, allowed))}"
         )
+    seed, preset = given.get("episode_seed"), given.get("preset")
     if seed is not None and not _is_whole(seed, 0, MAX_SEED):
         raise ConfigError(
             f"reset options: episode_seed = {seed!r} is not allowed; allowed: 0 … 2^63 - 1"
@@ -57,7 +65,37 @@ def check_options(options: Mapping[str, Any] | None) -> ResetOptions:
             f"reset options: preset = {preset!r} is unknown; allowed: "
             f"{', '.join((OWN_SETTINGS, *sorted(PRESETS)))}"
         )
-    return ResetOptions(None if seed is None else int(seed), preset)
+    check_split(given.get("split", SPLITS[0]), "reset options: split")
+    params = given.get("params", {})
+    if not isinstance(params, Mapping) or not all(isinstance(key, str) for key in params):
+        raise ConfigError(
+            f"reset options: params = {params!r} is not allowed; allowed: a mapping of dotted "
+            "paths to values"
+        )
+    if seed is not None:
+        given["episode_seed"] = int(seed)
+    return ResetOptions(**given)
+
+
+def check_split(split: Any, field_name: str = "split") -> str:
+    """The name of a split.
+
+    Raises:
+        ConfigError: unknown.
+    """
+    if not isinstance(split, str) or split not in SPLITS:
+        raise ConfigError(f"{field_name} = {split!r} is unknown; allowed: {', '.join(SPLITS)}")
+    return split
+
+
+def with_control(raw: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """A scenario with arguments of an environment written into `control`; None: as it is.
+
+    Raises:
+        ConfigError: `control` is no mapping.
+    """
+    changes = [(f"control.{key}", value) for key, value in given.items() if value is not None]
+    return apply_changes(raw, changes)
 
 
 def check_layouts(layouts: int | None) -> int | None:
@@ -91,18 +129,38 @@ def check_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
     return out
 
 
+def check_same_spaces(now: Any, before: Any, seed: int) -> None:
+    """As :func:`check_same_parts`, for what is told from names of knobs and of observations.
+
+    Args:
+        now, before: with `names` of actions and of observations.
+        seed: of the episode.
+
+    Raises:
+        ConfigError: this episode has other ones.
+    """
+    for what, names, first in zip(("knobs", "observation"), now, before, strict=True):
+        if names != first:
+            other = sorted(set(names) ^ set(first)) or ["their order"]
+            raise ConfigError(
+                f"{what}: seed {seed} gives {len(names)} entries, the environment has "
+                f"{len(first)}; different: {', '.join(other[:4])}; an environment needs the same "
+                "in every episode"
+            )
+
+
 def check_same_parts(scenario: Scenario, first: Scenario, seed: int) -> None:
     """Spaces must not change from episode to episode.
 
     Raises:
         ConfigError: this seed draws other classes or tenants than seed 0.
     """
-    for field in ("classes", "tenants"):
-        now = [part.name for part in getattr(scenario, field)]
-        before = [part.name for part in getattr(first, field)]
+    for part in ("classes", "tenants"):
+        now = [one.name for one in getattr(scenario, part)]
+        before = [one.name for one in getattr(first, part)]
         if now != before:
             raise ConfigError(
-                f"{field}: seed {seed} draws {now}, seed 0 draws {before}; an environment needs "
+                f"{part}: seed {seed} draws {now}, seed 0 draws {before}; an environment needs "
                 "the same names, in the same order, for every seed"
             )
 

@@ -6,7 +6,7 @@ moment the last member entered it to the moment the last one finished. Flow list
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ class Work:
         fraction: share of that round that was delivered.
         ended: rounds that ended.
         ended_ps: sum of their collective times.
+        times: job and collective time in ps of each of them, shape (2, number of rounds), int64.
     """
 
     busy_ps: Floats
@@ -38,6 +39,7 @@ class Work:
     fraction: Floats
     ended: Floats
     ended_ps: Floats
+    times: NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, 0), np.int64))
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,9 @@ class Progress:
         elapsed = np.where(begun >= 0, interval.end_ps - begun, 0).astype(np.float64)
         busy = interval.job_busy_ps + elapsed - self._elapsed
         delivered = np.bincount(self._qp_job, interval.delivered_bytes, num_jobs)
-        ended, ended_ps = self._endings(interval.completions)
+        times = self._endings(interval.completions)
+        ended = np.bincount(times[0], minlength=num_jobs).astype(np.float64)
+        ended_ps = np.bincount(times[0], times[1], num_jobs).astype(np.float64)
         self._elapsed = elapsed
         self._delivered += delivered
         self._ended += ended
@@ -124,18 +128,13 @@ class Progress:
             fraction=np.where(elapsed > 0, fraction, 0.0),
             ended=ended,
             ended_ps=ended_ps,
+            times=times,
         )
 
-    def _endings(self, log: NDArray[Any]) -> tuple[Floats, Floats]:
-        num_jobs = len(self._bytes)
-        if not len(log):
-            return np.zeros(num_jobs), np.zeros(num_jobs)
-        log = log[self._bytes[log["job"]] > 0]
-        times = (log["end_ps"] - log["start_ps"]).astype(np.float64)
-        return (
-            np.bincount(log["job"], minlength=num_jobs).astype(np.float64),
-            np.bincount(log["job"], times, num_jobs).astype(np.float64),
-        )
+    def _endings(self, log: NDArray[Any]) -> NDArray[np.int64]:
+        """Shape (2, number of rounds that ended): job and time."""
+        log = log[self._bytes[log["job"]] > 0] if len(log) else log
+        return np.array([log["job"], log["end_ps"] - log["start_ps"]], np.int64)
 
     def of_tenants(self, values: Floats, num_tenants: int) -> Floats:
         """Shape (T,): sums over each tenant's jobs."""

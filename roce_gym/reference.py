@@ -125,7 +125,7 @@ def get_references(
         return compute_references(
             scenario, seed, network, plan
         )  # nothing tells its functions apart
-    key = cache_key(scenario, seed)
+    key = cache_key(_without_agent(scenario), seed)
     with _lock:
         if key in _memory:
             _memory.move_to_end(key)
@@ -140,6 +140,13 @@ def get_references(
         while len(_memory) > MEMORY_ENTRIES:
             _memory.popitem(last=False)
     return found
+
+
+def _without_agent(scenario: Scenario) -> Scenario:
+    """What the counterfactuals depend on: of `control`, the times only."""
+    control = scenario.control
+    bare = ControlConfig(interval_us=control.interval_us, horizon_us=control.horizon_us)
+    return scenario.model_copy(update={"control": bare})
 
 
 def forget_references() -> None:

@@ -6,14 +6,25 @@ import gymnasium
 
 ENVIRONMENTS = {
     "RoCE/NoisyNeighbor-v0": "noisy_neighbor",
+    "RoCE/NoisyNeighborFast-v0": "noisy_neighbor_fast",
     "RoCE/RegimeShift-v0": "regime_shift",
+    "RoCE/EightTenants-v0": "eight_tenants",
+    "RoCE/LatencyTenant-v0": "latency_tenant",
+    "RoCE/WeightedTenants-v0": "weighted_tenants",
+    "RoCE/MoEAllToAll-v0": "moe_all_to_all",
+    "RoCE/LatencyVsBulk-v0": "latency_vs_bulk",
+    "RoCE/IncastWaves-v0": "incast_waves",
+    "RoCE/GrayFailure-v0": "failing_fibre",
 }
 """Environment id -> packaged scenario."""
+
+OWN_SCENARIO = "RoCE/Scenario-v0"
+"""Id for scenarios of a user's own: `gymnasium.make(OWN_SCENARIO, scenario="my.yaml")`."""
 
 
 def register_environments() -> None:
     """Registers every id that is not registered yet; safe to call again."""
-    for env_id, scenario in ENVIRONMENTS.items():
+    for env_id, scenario in (*ENVIRONMENTS.items(), (OWN_SCENARIO, None)):
         if env_id not in gymnasium.registry:
             gymnasium.register(
                 id=env_id, entry_point="roce_gym.env:RoceEnv", kwargs={"scenario": scenario}

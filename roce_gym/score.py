@@ -40,6 +40,10 @@ class Score:
         self._weights = weights / max(weights.sum(), 1e-12)
         self._ended = np.zeros(len(self._alone_ps))
         self._ended_ps = np.zeros(len(self._alone_ps))
+        by_tail = np.array([tenant.score == "p95" for tenant in scenario.tenants])
+        self._times: dict[int, list[int]] = {
+            int(job): [] for job in np.flatnonzero(by_tail[progress.job_tenant] & self._known)
+        }
         self._time_ps = 0.0
         self._weighted_pfc = 0.0
 
@@ -50,6 +54,8 @@ class Score:
         """Counts one more interval."""
         self._ended += work.ended
         self._ended_ps += work.ended_ps
+        for job, times in self._times.items():
+            times += work.times[1, work.times[0] == job].tolist()
         self._time_ps += length_ps
         self._weighted_pfc += length_ps * pfc_frames_per_s
 
@@ -58,12 +64,18 @@ class Score:
         divisor = np.where(self._known, self._alone_ps, 1.0)
         ratio = self._ended_ps / divisor
         count = self._ended
+        is_late = np.zeros(len(divisor), bool)
         if work is not None:
             late = work.elapsed_ps / divisor + 1.0 - work.fraction
             counts = (work.elapsed_ps > 0) & (late > 1.0)
-            ratio, count = ratio + np.where(counts, late, 0.0), count + counts
+            ratio, count, is_late = ratio + np.where(counts, late, 0.0), count + counts, counts
         begun = self._known & (count > 0)
-        logs = np.log(np.where(begun, ratio, 1.0) / np.where(begun, count, 1.0))
+        slow = np.where(begun, ratio, 1.0) / np.where(begun, count, 1.0)
+        for job, times in self._times.items():
+            if begun[job]:
+                own = np.array(times) / divisor[job]
+                slow[job] = np.percentile(np.append(own, late[job]) if is_late[job] else own, 95)
+        logs = np.log(slow)
         jobs = self._of_tenants(begun.astype(np.float64))
         mean = self._of_tenants(np.where(begun, logs, 0.0)) / np.maximum(jobs, 1.0)
         return np.where(jobs > 0, np.exp(mean), 0.0)

@@ -97,10 +97,14 @@ def make_parser() -> argparse.ArgumentParser:
     _add_blame(commands)
     _add_diagnose(commands)
     _add_import(commands)
+    _add_render(commands)
+    _add_pages(commands)
     return parser
 
 
-def _add(commands: Any, name: str, function: Any, text: str, epilog: str = "") -> _Parser:
+def _add(
+    commands: Any, name: str, function: Any, text: str, epilog: str = "", json: bool = True
+) -> _Parser:
     parser: _Parser = commands.add_parser(
         name,
         help=text,
@@ -110,7 +114,8 @@ def _add(commands: Any, name: str, function: Any, text: str, epilog: str = "") -
         allow_abbrev=False,
     )
     parser.set_defaults(command=function)
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
+    if json:
+        parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
     return parser
 
 
@@ -205,6 +210,46 @@ def _add_import(commands: Any) -> None:
         "--bytes", type=_volume, metavar="N", help="msccl: size of the whole buffer"
     )
     parser.add_argument("--groups", metavar="FILE", help="chakra: JSON with process groups")
+
+
+def _add_render(commands: Any) -> None:
+    text = "play an episode and write a film or a picture of it"
+    parser = _add(commands, "render", _render, text, json=False)
+    parser.add_argument("scenario", metavar="SCENARIO", help=f"{_SCENARIO}, or an environment's id")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help=".gif: film; .png: last picture"
+    )
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--preset", metavar="NAME", help="settings to hold (default: its own)")
+    chosen.add_argument("--random", action="store_true", help="turn all knobs now and then")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="changes",
+        metavar="PATH=VALUE",
+        help="change a field of the scenario",
+    )
+    parser.add_argument(
+        "--seed", type=_seed, default=0, metavar="N", help="of everything random (default: 0)"
+    )
+    parser.add_argument(
+        "--steps", type=_count, metavar="N", help="control intervals (default: all)"
+    )
+    parser.add_argument(
+        "--every", type=_count, default=1, metavar="N", help="intervals a picture (default: 1)"
+    )
+    parser.add_argument(
+        "--fps", type=_count, default=10, metavar="N", help="pictures a second (default: 10)"
+    )
+    parser.add_argument("--force", action="store_true", help="let --out replace a file")
+
+
+def _add_pages(commands: Any) -> None:
+    text = "write the pages on the environments (docs/envs)"
+    parser = _add(commands, "pages", _pages, text, json=False)
+    parser.add_argument("env", nargs="?", metavar="ID", help="one environment (default: all)")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="default: print")
 
 
 def _add_case(parser: _Parser, before: str = "") -> None:
@@ -309,3 +354,15 @@ def _import(arguments: argparse.Namespace) -> int:
     from roce_gym.cli.import_trace import import_trace
 
     return import_trace(arguments)
+
+
+def _render(arguments: argparse.Namespace) -> int:
+    from roce_gym.cli.render import render
+
+    return render(arguments)
+
+
+def _pages(arguments: argparse.Namespace) -> int:
+    from roce_gym.cli.page import pages
+
+    return pages(arguments)

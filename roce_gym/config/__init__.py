@@ -9,6 +9,7 @@ from __future__ import annotations
 from roce_gym.config.cables import NS_PER_M
 from roce_gym.config.clos import Clos3, FatTree, LeafSpine, RailOptimised
 from roce_gym.config.collectives import ALGORITHMS, Collective, Pipeline
+from roce_gym.config.control import ControlConfig, KnobMode, KnobRange, PollingConfig
 from roce_gym.config.credit import CreditConfig
 from roce_gym.config.delay import RttConfig, SwiftConfig
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass
@@ -30,7 +31,6 @@ from roce_gym.config.routing import (
     RoutingPolicy,
 )
 from roce_gym.config.scenario import (
-    ControlConfig,
     Scenario,
     SimulatorConfig,
     class_order,
@@ -104,6 +104,8 @@ __all__ = [
     "Incast",
     "IntThrottleConfig",
     "Job",
+    "KnobMode",
+    "KnobRange",
     "LeafSpine",
     "LinkDown",
     "LinkEvent",
@@ -115,6 +117,7 @@ __all__ = [
     "Pipeline",
     "Placement",
     "PoissonJob",
+    "PollingConfig",
     "RailOptimised",
     "RenoConfig",
     "Ring",

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from roce_gym.asics import ASICS
+from roce_gym.config.control import ControlConfig
 from roce_gym.config.devices import NicConfig, SwitchConfig, TrafficClass, with_default_alpha
 from roce_gym.config.dscp import check_dscp
 from roce_gym.config.faults import FaultsConfig
-from roce_gym.config.fields import MAX_PRIORITIES, Model, NonNegative
+from roce_gym.config.fields import MAX_PRIORITIES, Model
 from roce_gym.config.job_class import check_job_classes, class_of_job
 from roce_gym.config.networks import Topology
 from roce_gym.config.pfc import PfcConfig
@@ -21,21 +22,6 @@ from roce_gym.config.tenants import Job, Tenant
 from roce_gym.errors import ConfigError
 from roce_gym.faults import explain
 from roce_gym.headroom import PAUSE_QUANTUM_BYTES
-
-RewardTerm = Literal["completion", "pfc", "interference"]
-
-
-def _default_weights() -> dict[RewardTerm, float]:
-    return {"completion": 1.0, "pfc": 0.1, "interference": 0.1}
-
-
-class ControlConfig(Model):
-    """How an agent drives the scenario."""
-
-    interval_us: Annotated[float, Field(ge=10, le=1e6)] = 200.0
-    horizon_us: Annotated[float, Field(ge=100, le=1e8)] = 18_000.0
-    reward_weights: dict[RewardTerm, NonNegative] = Field(default_factory=_default_weights)
-
 
 Word = Annotated[int, Field(ge=0, lt=2**32)]
 

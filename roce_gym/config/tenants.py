@@ -126,6 +126,9 @@ class Tenant(Model):
     leave_us: Positive | None = Field(
         None, description="no round, burst or flow starts from then on; None: it stays"
     )
+    score: Literal["mean", "p95"] = Field(
+        "mean", description="of the times of a job's rounds, what the score compares with alone"
+    )
     cc: AlgorithmName = Field("dcqcn", description="algorithm of its senders")
     dcqcn: DcqcnConfig | None = Field(None, description="None: from the preset")
     timely: TimelyConfig | None = Field(None, description="None: defaults")

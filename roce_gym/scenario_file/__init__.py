@@ -1,6 +1,6 @@
 """Scenarios from YAML: packaged ones by name, others by path; random values; overrides.
 
-    load_raw ─► apply_overrides ─► draw(seed) ─► validate_scenario
+    load_raw ─► apply_overrides ─► draw(seed, and so its split) ─► validate_scenario
 
 :func:`load_scenario` does all four; an environment keeps the result of the second and repeats the
 rest for every seed.
@@ -14,10 +14,26 @@ from collections.abc import Sequence
 from roce_gym.config import Scenario, validate_scenario
 from roce_gym.errors import ConfigError
 from roce_gym.scenario_file.distributions import draw
-from roce_gym.scenario_file.overrides import apply_overrides
+from roce_gym.scenario_file.overrides import apply_changes, apply_overrides
 from roce_gym.scenario_file.read import available_scenarios, load_raw
+from roce_gym.scenario_file.source import Source, read_source
+from roce_gym.scenario_file.splits import SPLIT_SIZE, SPLITS, changes_of, seed_in, split_of
 
-__all__ = ["apply_overrides", "available_scenarios", "draw", "load_raw", "load_scenario"]
+__all__ = [
+    "SPLITS",
+    "SPLIT_SIZE",
+    "Source",
+    "apply_changes",
+    "apply_overrides",
+    "available_scenarios",
+    "changes_of",
+    "draw",
+    "load_raw",
+    "load_scenario",
+    "read_source",
+    "seed_in",
+    "split_of",
+]
 
 
 def load_scenario(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
@@ -12,6 +12,7 @@ from roce_gym.config import Scenario
 from roce_gym.errors import ConfigError
 from roce_gym.faults import alternatives, element_types
 from roce_gym.scenario_file.read import parse_yaml
+from roce_gym.scenario_file.splits import KEY, changes_of
 from roce_gym.scenario_file.tree import copy_tree, element_keys, is_distribution
 
 _Types = list[Any]
@@ -30,13 +31,47 @@ def apply_overrides(raw: dict[str, Any], overrides: Sequence[str]) -> dict[str, 
     Raises:
         ConfigError: not of this form, or nothing of this path exists; lists what exists there.
     """
-    tree: dict[str, Any] = copy_tree(raw)
+    changes = []
     for text in overrides:
         path, equals, value = text.partition("=")
         if not equals or not path.strip():
             raise ConfigError(f"override {text!r} is not of the form dotted.path=value")
-        _replace(tree, path.strip().split("."), parse_yaml(value, f"override {text!r}"))
+        changes.append((path.strip(), parse_yaml(value, f"override {text!r}")))
+    return apply_changes(raw, changes)
+
+
+def apply_changes(raw: dict[str, Any], changes: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """A copy of a scenario with values replaced, in all its splits, in the order given.
+
+    Args:
+        raw: as from :func:`load_raw`.
+        changes: (dotted path, value) each; see :func:`apply_overrides`.
+
+    Raises:
+        ConfigError: nothing of this path exists; lists what exists there.
+    """
+    tree: dict[str, Any] = copy_tree(raw)
+    splits = changes_of(tree)
+    for path, value in changes:
+        _replace(tree, path.split("."), copy_tree(value))
+        for of_split in splits.values():  # in the end, so that they win
+            of_split.pop(path, None)
+            of_split[path] = copy_tree(value)
     return tree
+
+
+def for_split(raw: dict[str, Any], split: str) -> dict[str, Any]:
+    """A copy of a scenario as it is in a split, without changes for others.
+
+    Raises:
+        ConfigError: a change whose path does not exist.
+    """
+    changes = changes_of(raw).get(split, {})
+    tree = {key: value for key, value in raw.items() if key != KEY}
+    try:
+        return apply_changes(tree, changes.items())
+    except ConfigError as error:
+        raise ConfigError(f"{KEY}.{split}: {error}") from None
 
 
 def _replace(tree: dict[str, Any], path: list[str], value: Any) -> None:

@@ -64,7 +64,7 @@ def load_raw(path_or_name: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         ConfigError: no such scenario or file, or no YAML mapping; names file and line.
     """
-    path = _find(path_or_name)
+    path = find_file(path_or_name)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -106,7 +106,12 @@ def parse_yaml(text: str, source: str) -> Any:
         raise ConfigError(f"{source}: {error}") from None
 
 
-def _find(path_or_name: str | os.PathLike[str]) -> Path:
+def find_file(path_or_name: str | os.PathLike[str]) -> Path:
+    """Where a scenario's file is; see :func:`load_raw`. A path need not exist.
+
+    Raises:
+        ConfigError: a name that no packaged scenario has.
+    """
     text = os.fspath(path_or_name)
     if not isinstance(path_or_name, str) or text.endswith(_SUFFIXES) or Path(text).name != text:
         return Path(text)

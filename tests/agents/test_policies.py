@@ -124,3 +124,17 @@ def test_a_model_that_cannot_be_unpickled_is_refused(tmp_path):
     write_checkpoint(path, Checkpoint({"algorithm": "PPO", "steps": 0}, b"no model"))
     with pytest.raises(CheckpointError, match=r"step_0+\.zip: the model in it cannot be loaded"):
         make_policy(f"sb3:{path}")
+
+
+@pytest.mark.parametrize("mode", ["delta", "multidiscrete"])
+def test_random_policy_and_presets_play_in_every_mode(mode):
+    env = RoceEnv(SMALL, knob_mode=mode)
+    for spec in ("random", "preset:pfc_only"):
+        policy = make_policy(spec)
+        env.reset(seed=1, options=dict(policy.reset_options))
+        policy.reset(env, 1)
+        observation = env.step(policy.act(np.zeros(1)))[0]
+        assert observation in env.observation_space
+    drawn = make_policy("random")
+    drawn.reset(env, 1)
+    assert drawn.act(np.zeros(1)) in env.action_space

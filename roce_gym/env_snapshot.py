@@ -1,0 +1,54 @@
+"""Copies of an episode under way, and going back to them."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+from roce_gym.fabric import Fabric, Snapshot
+
+_SHARED = ("scenario", "knobs", "actions", "last_interval", "_last_info")
+"""Parts of an episode that are replaced, but never change."""
+
+_COPIED = (
+    *("_progress", "_terms", "_judge", "_score", "_measures", "eyes", "sight", "_pending"),
+    *("_position", "_np_random", "_np_random_seed", "episode_seed", "_holds_preset"),
+    *("_num_steps", "_step", "_is_over", "_trail"),
+)
+"""Parts of an episode that change, and refer to each other."""
+
+
+@dataclass(frozen=True)
+class EnvSnapshot:
+    """A copy of an episode under way; opaque. Can be pickled."""
+
+    fabric: Fabric
+    state: Snapshot
+    parts: dict[str, Any]
+
+
+def take(env: Any) -> EnvSnapshot:
+    """Of an environment that has begun an episode."""
+    parts = {name: getattr(env, name) for name in _SHARED + _COPIED}
+    return EnvSnapshot(env.fabric, env.fabric.snapshot(), _copied(parts))
+
+
+def put(env: Any, snapshot: EnvSnapshot) -> None:
+    """Into an environment with the same spaces; the snapshot stays as it is.
+
+    A fabric is never shared: an environment that did not make the snapshot gets a copy of it.
+    """
+    is_own = snapshot.fabric is env.fabric
+    fabric = snapshot.fabric if is_own else copy.copy(snapshot.fabric)
+    fabric.restore(snapshot.state)
+    env.fabric = fabric
+    for name, value in _copied(snapshot.parts).items():
+        setattr(env, name, value)
+
+
+def _copied(values: dict[str, Any]) -> dict[str, Any]:
+    """Deep copies that refer to each other as before, and to the same of what never changes."""
+    shared = {name: values[name] for name in _SHARED}
+    memo = {id(value): value for value in shared.values()}
+    return shared | copy.deepcopy({name: values[name] for name in _COPIED}, memo)

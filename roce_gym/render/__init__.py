@@ -1,0 +1,1 @@
+"""Pictures and lines of text of an episode under way; imported when the first one is asked for."""
