@@ -47,5 +47,5 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (a few minutes the first time)"
 	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(PIP) install -c constraints.txt hatchling
-	@$(PIP) install -c constraints.txt --no-build-isolation -e ".[train,report,dev]"
+	@$(PIP) install -c constraints.txt --no-build-isolation -e ".[train,report,multi-agent,dev]"
 	@touch $@

@@ -212,7 +212,7 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         """
         chosen = check_options(options)
         super().reset(seed=seed)
-        episode_seed = self._choose_seed(seed, chosen)
+        self.episode_seed = episode_seed = self._choose_seed(seed, chosen)
         scenario = validate_scenario(draw(self._raw, episode_seed))
         check_same_parts(scenario, self._first, episode_seed)
         self._is_over = True
@@ -220,7 +220,6 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         references = get_references(scenario, episode_seed, network, plan)
         preset = None if chosen.preset in (None, OWN_SETTINGS) else chosen.preset
         self.fabric = Fabric(scenario, episode_seed, preset=preset, network=network, plan=plan)
-        self.episode_seed = episode_seed
         self._holds_preset = chosen.preset is not None
         self._start_counting(scenario, network, plan, references)
         self._position = self.knobs.encode(self.fabric.settings).astype(np.float64)
