@@ -280,6 +280,15 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         observation = self.eyes(interval, self._position)
         return observation, reward, terminated, truncated, self._finish(info)
 
+    @property
+    def observation_names(self) -> tuple[str, ...]:
+        """Of the entries of an observation, in order."""
+        return self.eyes.names
+
+    def check_action(self, action: Any) -> None:
+        """Does nothing but raise the :class:`ActionError` that `step` would raise."""
+        self.knobs.clip(action)
+
     def _finish(self, info: dict[str, Any]) -> dict[str, Any]:
         info["episode_seed"] = self.episode_seed
         self._last_info = info

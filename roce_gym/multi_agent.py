@@ -87,7 +87,7 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
         self._class = {tenant.name: tenant.traffic_class for tenant in tenants}
         classes = [c.name for c in self.core.scenario.classes]
         self._owners = {*self.possible_agents, *classes}
-        knobs, eyes = self.core.knobs.names, self.core.eyes.names
+        knobs, eyes = self.core.knobs.names, self.core.observation_names
         self._knobs = {a: np.flatnonzero([self._turns(a, k) for k in knobs]) for a in self._class}
         self._eyes = {a: np.flatnonzero([self._sees(a, e) for e in eyes]) for a in self._class}
         self.action_spaces = {
@@ -115,7 +115,7 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
 
     def observation_names(self, agent: str) -> tuple[str, ...]:
         """Of the entries of its observation."""
-        return tuple(self.core.eyes.names[i] for i in self._eyes[agent])
+        return tuple(self.core.observation_names[i] for i in self._eyes[agent])
 
     def observation_space(self, agent: str) -> Box:
         """Always the same object for an agent."""
@@ -204,7 +204,7 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
         return ((key, value) for key, value in items if key.rpartition("/")[2] not in others)
 
     def state(self) -> Floats:
-        """What the single agent would see: shape (m,), float32, entries named in `core.eyes.names`.
+        """What the single agent would see: shape (m,), float32, entries: `core.observation_names`.
 
         Raises:
             ResetNeeded: before the first reset.

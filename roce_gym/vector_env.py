@@ -175,7 +175,7 @@ class RoceVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             )
         for i, row in enumerate(rows):
             try:
-                self.envs[i].knobs.clip(row)
+                self.envs[i].check_action(row)
             except ActionError as error:
                 raise self._batch.located(i, error) from None
         return rows

@@ -114,7 +114,7 @@ def test_a_shared_class_gets_the_mean_and_an_empty_one_its_default():
     env, single = make(SHARED), RoceEnv(SHARED)
     names = single.knobs.names
     env.reset(seed=0)
-    state, _ = single.reset(seed=0)
+    single.reset(seed=0)
     default = single.knobs.encode(single.fabric.settings)
     rng = np.random.default_rng(2)
     actions = random_actions(env, rng)
