@@ -12,7 +12,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box
 from numpy.typing import ArrayLike, NDArray
 
-from roce_gym.config import Scenario, Settings, validate_scenario
+from roce_gym.config import Scenario, Settings, Topology, TopologyFile, validate_scenario
 from roce_gym.fabric import Fabric
 from roce_gym.knobs import KnobSpace
 from roce_gym.measures import Measures
@@ -28,6 +28,7 @@ from roce_gym.options import (
 from roce_gym.progress import Progress, Work
 from roce_gym.reference import References, get_references, num_steps
 from roce_gym.reward import Reward, RewardTerms
+from roce_gym.routing import Router
 from roce_gym.scenario_file import apply_overrides, draw, load_raw
 from roce_gym.score import Score
 from roce_gym.telemetry import Interval
@@ -183,6 +184,7 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self.render_mode = render_mode
         self._make_knobs, self._make_eyes, self._make_judge = knobs, observation, reward
         self._first = validate_scenario(draw(self._raw, 0))
+        self._topology: Topology | None = None
         self._prepare(self._first, 0)
         self.action_space = self.knobs.space
         self.observation_space = self.eyes.space
@@ -194,13 +196,20 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
 
     def _prepare(self, scenario: Scenario, seed: int) -> tuple[Network, Plan]:
         """Builds what depends on the scenario that a seed draws."""
-        network = build_network(scenario.topology)
-        plan = make_plan(scenario, network, seed)
+        network, router = self._routed(scenario.topology)
+        plan = make_plan(scenario, network, seed, router=router)
         self.scenario = scenario
         self.knobs = self._make_knobs(scenario, network)
         self.eyes = self._make_eyes(scenario, network, plan, self.knobs.names)
         self._num_steps = num_steps(scenario.control)
         return network, plan
+
+    def _routed(self, topology: Topology) -> tuple[Network, Router]:
+        """Made once, as long as seeds draw the same; a file may have changed and is read again."""
+        if topology != self._topology or isinstance(topology, TopologyFile):
+            network = build_network(topology)
+            self._topology, self._network, self._router = topology, network, Router(network)
+        return self._network, self._router
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -40,8 +40,8 @@ class RoceVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     gives each its own seed.
 
     `info` is a dictionary of arrays of shape (N,), with a mask `_key` for each `key`. Its keys are
-    always the same; under SAME_STEP they include `final_obs` (object array) and `final_info` (a
-    dictionary like `info`), valid where an episode has just ended.
+    always the same, but for `final_obs` (object array) and `final_info` (a dictionary like `info`):
+    under SAME_STEP they are there when an episode has ended, as libraries expect.
 
     Modes of autoreset, as Gymnasium defines them:
 
@@ -206,7 +206,7 @@ class RoceVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     def _infos(self, answers: list[_Step]) -> dict[str, Any]:
         out: dict[str, Any] = {}
-        if self.autoreset_mode == AutoresetMode.SAME_STEP:
+        if self.autoreset_mode == AutoresetMode.SAME_STEP and self._is_over.any():
             finals = np.empty(self.num_envs, object)
             for i, answer in enumerate(answers):
                 finals[i] = answer.final_observation
