@@ -1,10 +1,16 @@
-"""PettingZoo: its own tests of api, seeds and cycles."""
+"""PettingZoo: its own tests of api, seeds, pictures and cycles."""
 
 import warnings
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of one of its own environments
-    from pettingzoo.test import api_test, max_cycles_test, parallel_api_test, parallel_seed_test
+    from pettingzoo.test import (
+        api_test,
+        max_cycles_test,
+        parallel_api_test,
+        parallel_seed_test,
+        render_test,
+    )
 warnings.simplefilter("error")
 
 # shown
@@ -25,4 +31,9 @@ for scenario in ("noisy_neighbor", "regime_shift"):
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # that observations are not images
     api_test(multi_agent.env("noisy_neighbor"), num_cycles=200)
+render_test(
+    lambda render_mode: multi_agent.env(
+        render_mode=None if render_mode == "human" else render_mode  # no window here
+    )
+)
 max_cycles_test(multi_agent)
