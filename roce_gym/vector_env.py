@@ -246,8 +246,9 @@ class RoceVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         return self.get_attr("np_random_seed")
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Ends the threads."""
-        self._batch.close()
+        """Ends the threads; older Gymnasium calls this even if the constructor raised."""
+        if hasattr(self, "_batch"):
+            self._batch.close()
 
 
 def _at_least_one(name: str, value: Any) -> int:
