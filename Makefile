@@ -7,13 +7,14 @@ RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 PIP := $(RUN) -m pip --disable-pip-version-check -qq
 WORKERS ?= 2
+INTEGRATIONS := .venv-newest/.installed .venv-rllib/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench validate clean
+.PHONY: help demo test test-integrations lint bench validate clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: $(STAMP) ## train briefly, compare agent, presets and random (options: DEMO_ARGS=…)
 	@$(RUN) -m eval.demo $(DEMO_ARGS)
@@ -23,6 +24,9 @@ test: lint ## lint, then all tests, the marked ones also without compilation
 	@NUMBA_DISABLE_JIT=1 $(RUN) -m pytest -n $(WORKERS) -m nojit
 	@echo "All tests"
 	@$(RUN) -m pytest -n $(WORKERS) $(TEST_ARGS)
+
+test-integrations: $(INTEGRATIONS) ## train with third-party libraries (options: INTEGRATION_ARGS=…)
+	@.venv-newest/bin/python tests/integrations/run.py $(INTEGRATION_ARGS)
 
 lint: $(STAMP) ## style, types, and which part imports which
 	@$(RUN) -m ruff check .
@@ -37,8 +41,17 @@ validate: $(STAMP) ## check the simulator against its references (options: VALID
 	@$(RUN) -m eval.validate $(VALIDATE_ARGS)
 
 clean: ## remove .venv, caches and builds; results in runs/ stay
-	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(dir $(INTEGRATIONS)) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Third-party libraries do not all agree with each other: an environment for each of two sets.
+.venv-%/.installed: tests/integrations/%.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed" >&2; exit 1; }
+	@rm -f $@
+	@echo "Setting up .venv-$* (several minutes the first time)"
+	@.venv-$*/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-$*
+	@.venv-$*/bin/python -m pip --disable-pip-version-check -qq install -r $<
+	@touch $@
 
 # The stamp comes last, so an interrupted set-up is done again.
 $(STAMP): pyproject.toml constraints.txt
@@ -47,5 +60,5 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (a few minutes the first time)"
 	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(PIP) install -c constraints.txt hatchling
-	@$(PIP) install -c constraints.txt --no-build-isolation -e ".[train,report,parquet,dev]"
+	@$(PIP) install -c constraints.txt --no-build-isolation -e ".[train,report,parquet,multi-agent,dev]"
 	@touch $@

@@ -89,9 +89,10 @@ def _rate_gbps(interval: Interval, is_own: Any) -> float | None:
 
 
 def _totals(info: Mapping[str, Any], tenants: tuple[str, ...]) -> dict[str, float]:
-    by_tenant = ("slowdown", "interference", "cct_us", "rounds")
+    by_tenant = ("slowdown", "cct_us", "rounds")
     return {
         "score": float(info["score"]),
-        "pfc_frames_per_s": float(info["pfc_frames_per_s/episode"]),
+        "pfc_frames_per_s": float(info["episode_pfc_frames_per_s"]),
         **{f"{what}/{t}": float(info[f"{what}/{t}"]) for what in by_tenant for t in tenants},
+        **{f"interference/{t}": float(info[f"interference_of/{t}"]) for t in tenants},
     }

@@ -14,7 +14,7 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from roce_gym.action_modes import make_actions
-from roce_gym.config import Scenario, Settings, validate_scenario
+from roce_gym.config import Scenario, Settings, Topology, TopologyFile, validate_scenario
 from roce_gym.deployable import DeployableObservation
 from roce_gym.env_snapshot import EnvSnapshot, put, take
 from roce_gym.errors import ConfigError
@@ -36,6 +36,7 @@ from roce_gym.options import (
 from roce_gym.progress import Progress, Work
 from roce_gym.reference import References, get_references, num_steps
 from roce_gym.reward import Reward, RewardTerms
+from roce_gym.routing import Router
 from roce_gym.scenario_file import (
     apply_changes,
     apply_overrides,
@@ -238,6 +239,7 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self._make_knobs, self._make_judge = knobs, reward
         self._own_eyes = observation if callable(observation) else None
         self._first = validate_scenario(draw(self._raw, 0))
+        self._topology: Topology | None = None
         self._check_splits()
         self._prepare(self._first, 0)
         self._names = (self.knobs.names, self.sight.names)
@@ -266,8 +268,8 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
 
     def _prepare(self, scenario: Scenario, seed: int) -> tuple[Network, Plan]:
         """Builds what depends on the scenario that a seed draws."""
-        network = build_network(scenario.topology)
-        plan = make_plan(scenario, network, seed)
+        network, router = self._routed(scenario.topology)
+        plan = make_plan(scenario, network, seed, router=router)
         self.scenario = scenario
         self.knobs = self._make_knobs(scenario, network)
         self.actions = make_actions(scenario.control, self.knobs)
@@ -276,6 +278,13 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self.sight = Sight(self.eyes, scenario.control, seed)
         self._num_steps = num_steps(scenario.control)
         return network, plan
+
+    def _routed(self, topology: Topology) -> tuple[Network, Router]:
+        """Made once, as long as seeds draw the same; a file may have changed and is read again."""
+        if topology != self._topology or isinstance(topology, TopologyFile):
+            network = build_network(topology)
+            self._topology, self._network, self._router = topology, network, Router(network)
+        return self._network, self._router
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -289,7 +298,7 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         chosen = check_options(options)
         self._source.check()
         super().reset(seed=seed)
-        episode_seed = self._choose_seed(seed, chosen)
+        self.episode_seed = episode_seed = self._choose_seed(seed, chosen)
         scenario = validate_scenario(draw(self._tree(chosen), episode_seed))
         check_same_parts(scenario, self._first, episode_seed)
         self._is_over = True
@@ -304,7 +313,6 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         references = get_references(scenario, episode_seed, network, plan)
         preset = None if chosen.preset in (None, OWN_SETTINGS) else chosen.preset
         self.fabric = Fabric(scenario, episode_seed, preset=preset, network=network, plan=plan)
-        self.episode_seed = episode_seed
         self._holds_preset = chosen.preset is not None
         self._start_counting(scenario, network, plan, references)
         self._position = self.knobs.encode(self.fabric.settings).astype(np.float64)
@@ -406,6 +414,15 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: all but what draws pictures, which is made again when needed."""
         return vars(self) | {"_artist": None}
+
+    @property
+    def observation_names(self) -> tuple[str, ...]:
+        """Of the entries of an observation, in order."""
+        return self.sight.names
+
+    def check_action(self, action: Any) -> None:
+        """Does nothing but raise the :class:`ActionError` that `step` would raise."""
+        self.actions(action, np.zeros(len(self.knobs.names)))
 
     def _finish(self, info: dict[str, Any]) -> dict[str, Any]:
         info["episode_seed"] = self.episode_seed

@@ -126,6 +126,11 @@ class RewardTerms:
             "interference": -float(self._weights @ hurt),
         }
 
+    @property
+    def default_completion(self) -> float:
+        """The completion term of the default settings' whole episode."""
+        return -float(self._job_weights @ np.log(self._default_busy_ps / self._default_needed_ps))
+
     def _levels(self) -> Floats:
         """Shape (2,): costs of the episode as expected now, but for a constant."""
         rest = max(0.0, 1.0 - self._time_ps / self._pace.length_ps) + RESERVE

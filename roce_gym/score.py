@@ -83,7 +83,7 @@ class Score:
     def entries(self, work: Work | None = None) -> dict[str, float]:
         """For `info`, so far; `work` is that of the last interval.
 
-        Keys: `score`, `pfc_frames_per_s/episode`, and by tenant `slowdown/…`, `interference/…`
+        Keys: `score`, `episode_pfc_frames_per_s`, and by tenant `slowdown/…`, `interference_of/…`
         (slowdown - 1), `cct_us/…` (mean of ended rounds), `rounds/…` (ended); 0 while unknown.
         """
         slowdown = self._slowdowns(work)
@@ -92,10 +92,10 @@ class Score:
         ended, ended_ps = self._of_tenants(self._ended), self._of_tenants(self._ended_ps)
         pfc = self._weighted_pfc / self._time_ps if self._time_ps else 0.0
         cost = PFC_WEIGHT * pfc_cost(pfc)
-        out = {"score": float(self._weights @ logs) + cost, "pfc_frames_per_s/episode": pfc}
+        out = {"score": float(self._weights @ logs) + cost, "episode_pfc_frames_per_s": pfc}
         for i, name in enumerate(self._tenants):
             out[f"slowdown/{name}"] = float(slowdown[i])
-            out[f"interference/{name}"] = float(slowdown[i] - 1.0) if known[i] else 0.0
+            out[f"interference_of/{name}"] = float(slowdown[i] - 1.0) if known[i] else 0.0
             out[f"cct_us/{name}"] = float(ended_ps[i] / max(ended[i], 1.0) / PS_PER_US)
             out[f"rounds/{name}"] = float(ended[i])
         return out

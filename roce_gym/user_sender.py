@@ -30,6 +30,7 @@ those of NVIDIA's DOCA PCC for BlueField-3 and ConnectX-8 NICs.
 from __future__ import annotations
 
 import importlib.util
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -57,6 +58,9 @@ _FORM = "f(event, state, params) that returns a number"
 _modules: dict[tuple[str, bytes], ModuleType] = {}
 _compiled: dict[Any, tuple[int, Any]] = {}
 """Address of each function, and what has to live as long as that."""
+
+_lock = threading.Lock()
+"""Two fabrics may be built at once; a function must not get two addresses."""
 
 
 def bind(scenario: Scenario, state: t.State) -> None:
@@ -99,6 +103,11 @@ def _load(file: str, field: str) -> ModuleType:
     except OSError as error:
         raise ConfigError(f"{field}.file = {file!r} cannot be read: {error.strerror}") from None
     key = (str(Path(file).absolute()), content)
+    with _lock:
+        return _module(key, file, field)
+
+
+def _module(key: tuple[str, bytes], file: str, field: str) -> ModuleType:
     if key not in _modules:
         spec = importlib.util.spec_from_file_location(Path(file).stem, file)
         if spec is None or spec.loader is None:
@@ -113,15 +122,16 @@ def _load(file: str, field: str) -> ModuleType:
 
 
 def _address(function: Any, field: str) -> int:
-    if function not in _compiled:
-        if numba.config.DISABLE_JIT:
-            code = len(_compiled) + 1
-            user.FUNCTIONS[code] = function
-            _compiled[function] = (code, function)
-        else:
-            compiled = _compile(function, field)
-            _compiled[function] = (int(compiled.address), compiled)
-    return _compiled[function][0]
+    with _lock:
+        if function not in _compiled:
+            if numba.config.DISABLE_JIT:
+                code = len(_compiled) + 1
+                user.FUNCTIONS[code] = function
+                _compiled[function] = (code, function)
+            else:
+                compiled = _compile(function, field)
+                _compiled[function] = (int(compiled.address), compiled)
+        return _compiled[function][0]
 
 
 def _compile(function: Any, field: str) -> Any:

@@ -146,6 +146,13 @@ def test_types_and_constant_keys(env_id):
     assert env.last_interval.end_ps == control.horizon_us * 1e6
 
 
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+def test_no_key_of_info_lies_under_another(env_id):
+    """Formats that take `/` for a folder, such as HDF5, can hold an `info`."""
+    keys = set(make(env_id).reset(seed=0)[1])
+    assert not [key for key in keys if key.rpartition("/")[0] in keys]
+
+
 def test_step_needs_reset():
     env = RoceEnv(SMALL)
     with pytest.raises(ResetNeeded, match="no episode was started"):

@@ -259,11 +259,11 @@ def test_score__by_hand():
     got = score.entries(work)
     slowdown = (60 / 50 + 90 / 50 + (80 / 50 + 0.5)) / 3
     assert got["slowdown/ring"] == pytest.approx(slowdown)
-    assert got["interference/ring"] == pytest.approx(slowdown - 1)
+    assert got["interference_of/ring"] == pytest.approx(slowdown - 1)
     assert got["cct_us/ring"] == pytest.approx(75)
     assert got["rounds/ring"] == 2
-    assert got["slowdown/burst"] == got["interference/burst"] == got["cct_us/burst"] == 0
-    assert got["pfc_frames_per_s/episode"] == pytest.approx(150)
+    assert got["slowdown/burst"] == got["interference_of/burst"] == got["cct_us/burst"] == 0
+    assert got["episode_pfc_frames_per_s"] == pytest.approx(150)
     assert got["score"] == pytest.approx(0.75 * np.log(slowdown) + 0.1 * np.log10(1 + 5))
 
 
