@@ -22,7 +22,9 @@ cli_run = import_module("roce_gym.cli.run")
 
 TIMES = {f"{kind}_{part}_us" for kind in ("cct", "fct") for part in ("mean", "p99", "max", "alone")}
 COUNTS = {"rounds_completed", "flows_completed", "flows"}
-JOB_KEYS = TIMES | COUNTS | {"kind", "slowdown", "interference", "round_under_way_us"}
+JOB_KEYS = (
+    TIMES | COUNTS | {"kind", "slowdown", "interference", "round_under_way_us", "collectives"}
+)
 TENANT_KEYS = (
     TIMES | COUNTS | {"traffic_class", "slowdown", "interference", "goodput_gbps", "cnps", "jobs"}
 )
