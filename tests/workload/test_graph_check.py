@@ -62,7 +62,7 @@ def test_wrong_values_are_named(change, message):
 def test_a_dependency_on_another_rank():
     build = ping()
     build.add(1, COMPUTE, needs=[0])
-    with pytest.raises(ConfigError, match="operation 2: dependency = 0 .*operations of rank 1"):
+    with pytest.raises(ConfigError, match=r"operation 2: dependency = 0 .*operations of rank 1"):
         check(build.graph())
 
 
