@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from test_planner import FABRIC, build, ends, plan_of, tenant
 
+from roce_gym.assembly.graphs import make_graphs
 from roce_gym.config import validate_scenario
 from roce_gym.errors import ConfigError
 from roce_gym.topology import build_network
@@ -140,7 +141,11 @@ def test_auto(topology, hosts, operation, algorithm):
         ({"bytes": 0}, 4, "bytes"),
         ({"channels": 65}, 4, "channels.*65"),
         ({"qps_per_connection": 0}, 4, "qps_per_connection.*0"),
-        ({"chunk_bytes": 1, "bytes": 2**40}, 4, r"tenants.a.jobs.0: a rank sends .* messages"),
+        (
+            {"chunk_bytes": 1, "bytes": 2**40},
+            4,
+            r"jobs.0: a rank sends up to .* messages",
+        ),
         ({}, 1, "tenants.a.jobs.0: needs at least 2 hosts, the tenant has 1"),
         ({"chunk": 5}, 4, "chunk: unknown key"),
     ],
@@ -186,6 +191,10 @@ def test_stages_do_everything_once_and_hold_few_micro_batches(schedule, stages, 
         assert under_way.max() == expected
 
 
+class NoServers:
+    num_servers = 0
+
+
 def test_a_ring_of_16384_ranks_takes_memory_for_its_ranks_and_channels():
     """A plan of it has two lanes and queue pairs a rank, not 32,766 messages each."""
     topology = {"kind": "leaf_spine", "leaves": 128, "hosts_per_leaf": 128, "spines": 4}
@@ -202,3 +211,9 @@ def test_a_ring_of_16384_ranks_takes_memory_for_its_ranks_and_channels():
     assert len(machine.src) == len(machine.need_lane) == 2 * 16_384
     assert ring.graph.call_sizes[0].tolist() == [[32_766, 32_768, 1]]
     assert ring.graph.round_bytes == 32_766 * 32_768 * 2 * 16_384
+    arrays = make_graphs(plan, [0])
+    assert sum(array.nbytes for array in arrays.values()) < 300 * 2 * 16_384
+    many = calls(*[CollectiveCall("all_reduce", "ring", tuple(range(64)), 1000)] * 50, n=64)
+    one = calls(CollectiveCall("all_reduce", "ring", tuple(range(64)), 1000), n=64)
+    posts = [plan_graph(w, place(tuple(range(64))), NoServers())[0].most_posts for w in (one, many)]
+    assert posts == [2 * 126 + 1, 2 * 126 + 50]  # does not grow with the number of collectives
