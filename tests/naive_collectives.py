@@ -109,6 +109,7 @@ class GraphJob:
         self.round = [0] * self.size
         self.communicating = [False] * self.size
         self.waiting = [False] * self.size
+        self.pauses = [False] * self.size
         self.rounds_begun = 0
         self.end: int | None = None
         self.last_entry: dict[int, int] = {}
@@ -161,6 +162,10 @@ class GraphJob:
             self._end(op)
             self._go_on(self.ops[op].rank, t)
             return
+        if self.pauses[rank]:
+            self.pauses[rank] = False
+            self._go_on(rank, t)
+            return
         p, k = self.plan, self.round[rank]
         if self.end is None and k >= self.rounds_begun:
             if (p.stop_ps >= 0 and t >= p.stop_ps) or (p.rounds >= 0 and k >= p.rounds):
@@ -206,9 +211,15 @@ class GraphJob:
                     self.queue[rank].append(k)
 
     def _go_on(self, rank: int, t: int) -> None:
-        while self.queue[rank]:
+        collectives = 0
+        while self.queue[rank] and not self.pauses[rank]:
+            op = self.ops[self.queue[rank][0]]
+            collectives += op.kind == COLLECTIVE
+            if op.kind == COLLECTIVE and collectives == 2:
+                self.pauses[rank] = True
+                self.sim.set_member_timer(self, rank, t)
+                return
             i = self.queue[rank].popleft()
-            op = self.ops[i]
             if op.kind == COMPUTE:
                 self.sim.set_member_timer(
                     self,

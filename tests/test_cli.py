@@ -23,7 +23,9 @@ cli_run = import_module("roce_gym.cli.run")
 
 TIMES = {f"{kind}_{part}_us" for kind in ("cct", "fct") for part in ("mean", "p99", "max", "alone")}
 COUNTS = {"rounds_completed", "flows_completed", "flows"}
-JOB_KEYS = TIMES | COUNTS | {"kind", "slowdown", "interference", "round_under_way_us"}
+JOB_KEYS = (
+    TIMES | COUNTS | {"kind", "slowdown", "interference", "round_under_way_us", "collectives"}
+)
 TENANT_KEYS = (
     TIMES
     | COUNTS
@@ -278,7 +280,7 @@ def test_run__json_and_text_agree(command, name):
         nvlink = {"nvlink_goodput_gbps"} if name == "rail_ring" else set()
         assert set(numbers) == TENANT_KEYS | nvlink
         assert all(set(job) == JOB_KEYS for job in numbers["jobs"])
-        (line,) = [row for row in text.splitlines() if row.startswith(f"  {tenant} ")]
+        line, *_ = [row for row in text.splitlines() if row.startswith(f"  {tenant} ")]
         for key in ("cct_mean_us", "cct_p99_us", "cct_max_us", "cct_alone_us"):
             assert (f"{numbers[key]:,.1f}" if numbers[key] else "-") in line
         assert f"{numbers['goodput_gbps']:,.2f}" in line

@@ -12,7 +12,14 @@ from numpy import int64
 
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.nic import post
-from roce_gym.sim.operations import begin_operations, compute_ps, end_compute, member_slot, take_in
+from roce_gym.sim.operations import (
+    begin_operations,
+    compute_ps,
+    end_compute,
+    member_slot,
+    resume,
+    take_in,
+)
 from roce_gym.sim.types import (
     ALL_TO_ALL,
     COMPUTES,
@@ -20,6 +27,7 @@ from roce_gym.sim.types import (
     FOREVER,
     GRAPH,
     INCAST,
+    PAUSES,
     RING,
     WAITS,
 )
@@ -65,6 +73,10 @@ def on_member_timer(s, member_id, now):
         _finish_if_done(s, end_compute(s, member_id - s.member.size, now), now)
         return
     member = s.member[member_id]
+    if member["computing"] == PAUSES:
+        resume(s, member_id, now)
+        _finish_if_done(s, member_id, now)
+        return
     job = s.job[member["job"]]
     turn = member["round"]
     entered = job["entered_0"] if turn & 1 == 0 else job["entered_1"]

@@ -11,7 +11,15 @@ from numpy import int64
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.lanes import begin_part, post_to_come, take_in_lane
 from roce_gym.sim.rng import uniform
-from roce_gym.sim.types import COMPUTE_OP, NONE, RECV_OP, SEND_OP, STREAM_COMPUTE
+from roce_gym.sim.types import (
+    COLLECTIVE_OP,
+    COMPUTE_OP,
+    NONE,
+    PAUSES,
+    RECV_OP,
+    SEND_OP,
+    STREAM_COMPUTE,
+)
 from roce_gym.sim.wheel import push_far
 
 
@@ -56,15 +64,22 @@ def _enqueue(s, crew, op_id):
 
 @rare
 def _go_on(s, member_id, now):
-    """Begins all operations that may begin."""
+    """Begins all operations that may begin, up to the second collective (see `most_posts`)."""
     member = s.member[member_id]
     crew = s.crew[member_id]
-    while crew["head"] != NONE:
+    collectives = 0
+    while crew["head"] != NONE and member["computing"] != PAUSES:
         op_id = int64(crew["head"])
         op = s.op[op_id]
+        kind = op["kind"]
+        if kind == COLLECTIVE_OP:
+            collectives += 1
+            if collectives == 2:
+                member["computing"] = PAUSES
+                push_far(s, member_slot(s, member_id), now)
+                return
         crew["head"] = op["next"]
         op["left"] = op["needs"]
-        kind = op["kind"]
         done = False
         if kind == COMPUTE_OP:
             slot = member_slot(s, s.member.size + op["target"])
@@ -92,6 +107,13 @@ def _end(s, op_id):
         s.op[other]["left"] -= 1
         if s.op[other]["left"] == 0:
             _enqueue(s, crew, other)
+
+
+@rare
+def resume(s, member_id, now):
+    """A member goes on in its round, after others have had their turn."""
+    s.member[member_id]["computing"] = 0
+    _go_on(s, member_id, now)
 
 
 @rare

@@ -61,8 +61,9 @@ FLOWS, RING, ALL_TO_ALL, INCAST, GRAPH = _numbers(*range(5))
 # Operations of a graph, as in workload/op_graph.py.
 COMPUTE_OP, SEND_OP, RECV_OP, COLLECTIVE_OP = _numbers(*range(4))
 
-# What a member does beside communicating; it WAITS where it would be two rounds ahead of another.
-COMPUTES, WAITS = _numbers(1, 2)
+# What a member does beside communicating. It WAITS where it would be two rounds ahead of another,
+# and PAUSES in its round for other events of the same time.
+COMPUTES, WAITS, PAUSES = _numbers(1, 2, 3)
 
 # Kernel statuses.
 OK, PACKETS_LOW, MESSAGES_LOW, LOG_FULL, WHEEL_OVERRUN = _numbers(*range(5))
@@ -460,7 +461,7 @@ MEMBER = np.dtype(
         ("job", np.int32),
         ("rank", np.int32),
         ("round", np.int64),
-        ("computing", np.int32),  # COMPUTES, WAITS
+        ("computing", np.int32),  # COMPUTES, …; 0: is in its round
         ("ops_left", np.int32),  # graph: operations not done in this round
         ("got_0", np.int32),  # all-to-all: messages of even / odd rounds
         ("got_1", np.int32),
