@@ -81,6 +81,7 @@ RUN_KEYS = {
     "tenants",
     "fabric",
     "settings",
+    "left_out",
 }
 FLOWS = """\
 name: two_senders

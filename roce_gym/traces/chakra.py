@@ -20,7 +20,7 @@ from roce_gym.errors import TraceFileError
 from roce_gym.traces.builder import Builder, Trace
 from roce_gym.traces.chakra_files import chakra_files, read_group_file
 from roce_gym.traces.chakra_node import CommType, Node, NodeReader, NodeType, process_groups
-from roce_gym.traces.limits import MAX_DURATION_PS, MAX_MESSAGE_BYTES, MAX_OPS, MAX_TAG
+from roce_gym.traces.limits import MAX_DEPENDENCIES, MAX_DURATION_PS, MAX_MESSAGE_BYTES, MAX_TAG
 from roce_gym.traces.protobuf import WireError, fields, records
 from roce_gym.units import PS_PER_US
 from roce_gym.workload.op_graph import CollectiveCall
@@ -146,8 +146,8 @@ class _Reader:
 
     def _node(self, node: Node) -> None:
         """One operation for each node, so that positions and records go together."""
-        if len(self._waits_for) + len(node.dependencies) > 4 * MAX_OPS:
-            raise self.fault(f"more than {4 * MAX_OPS} dependencies")
+        if len(self._waits_for) + len(node.dependencies) > MAX_DEPENDENCIES:
+            raise self.fault(f"more than {MAX_DEPENDENCIES} dependencies")
         self._waits_for.extend(node.dependencies)
         self._waiting.extend([len(self._ids)] * len(node.dependencies))
         self._ids.append(node.id)

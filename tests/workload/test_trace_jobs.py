@@ -1,11 +1,11 @@
 """Jobs of kind trace and poisson, from the scenario to the plan."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from trace_writers import GOAL, METADATA, message_file, node, ring, write_chakra
 
 from roce_gym.config import validate_scenario
 from roce_gym.errors import ConfigError, TraceFileError
@@ -16,10 +16,6 @@ from roce_gym.topology import build_network
 from roce_gym.workload import trace_jobs
 from roce_gym.workload.planner import make_plan
 from roce_gym.workload.trace_jobs import trace_notes
-
-sys.path.append(str(Path(__file__).parents[1] / "traces"))
-
-from trace_writers import GOAL, METADATA, message_file, node, ring, write_chakra
 
 POISSON = {"kind": "poisson", "load": 0.3, "sizes": [[0, 0], [20_000, 100]], "stop_us": 300}
 
