@@ -8,7 +8,7 @@ import pytest
 
 from roce_gym.counters import Sampler
 from roce_gym.diagnose import RULES, Recorder, Timeline, diagnose
-from roce_gym.diagnose.rules import _longest_run, _poisson_tail
+from roce_gym.diagnose.suspect import longest_run, poisson_tail
 from roce_gym.diagnose.timeline import Place
 from roce_gym.diagnose.view import View
 from roce_gym.fabric import Fabric
@@ -295,8 +295,8 @@ def test_parallel_cables_face_each_other_in_order():
 
 def test_longest_run():
     mask = np.array([1, 0, 1, 1, 0, 1, 1], bool)
-    assert np.flatnonzero(_longest_run(mask)).tolist() == [2, 3]
-    assert not _longest_run(np.zeros(3, bool)).any()
+    assert np.flatnonzero(longest_run(mask)).tolist() == [2, 3]
+    assert not longest_run(np.zeros(3, bool)).any()
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_longest_run():
 )
 def test_poisson_tail(count, expected, value):
     """P(X >= n) from tables; where more is expected than was seen, 1 is good enough."""
-    assert _poisson_tail(count, expected) == pytest.approx(value, rel=1e-3)
+    assert poisson_tail(count, expected) == pytest.approx(value, rel=1e-3)
 
 
 def test_every_rule_has_a_word_about_itself():
