@@ -78,13 +78,15 @@ def pfc_deadlock(view: View) -> Iterator[Suspect]:
     """Switches that pause each other in a circle, to the end.
 
     Each waits for the next to take packets, so that none ever will. A port counts if at the end of
-    the timeline it has been paused for longer than one pause frame holds, and sent nothing.
+    the timeline it has been paused for longer than one pause frame holds, and sent nothing. Where
+    ports to NICs are stuck as well, these are the reason, and there is no deadlock.
     """
     for priority in view.timeline.priorities:
         time_us = {port: _stuck_us(view, port, priority) for port in range(len(view.places))}
         hold_us = 1e6 * MAX_QUANTA * QUANTUM_BITS / view.speed_bps
-        circle = _circle(view, [port for port, us in time_us.items() if us >= hold_us[port]])
-        if not circle:
+        stuck = [port for port, us in time_us.items() if us >= hold_us[port]]
+        circle = _circle(view, stuck)
+        if not circle or any(view.faces_nic(port) for port in stuck):
             continue
         names = ", ".join(str(view.places[port]) for port in circle)
         yield Suspect(
@@ -114,24 +116,28 @@ def _stuck_us(view: View, port: int, priority: int) -> float:
 
 
 def _circle(view: View, stuck: list[int]) -> list[int]:
-    """Ports of which each leads to the switch of the next; empty if there is no such circle."""
-    at: dict[str, list[int]] = {}
-    for port in stuck:
-        at.setdefault(view.places[port].device, []).append(port)
+    """Ports of which each leads to the switch of the next; empty if there is no such circle.
+
+    No packet goes back where it came from, so that two ports facing each other are no circle.
+    """
     alive = set(stuck)
+
+    def following(port: int) -> list[int]:
+        here, there = view.places[port].device, view.places[port].neighbor
+        after = ((other, view.places[other]) for other in sorted(alive))
+        return [i for i, place in after if place.device == there and place.neighbor != here]
+
     while True:  # what leads nowhere is no part of a circle
-        ends = {p for p in alive if not alive & set(at.get(view.places[p].neighbor, []))}
+        ends = {port for port in alive if not following(port)}
         if not ends:
             break
         alive -= ends
     if not alive:
         return []
     path = [min(alive)]
-    while True:
-        following = min(alive & set(at[view.places[path[-1]].neighbor]))
-        if following in path:
-            return path[path.index(following) :]
-        path.append(following)
+    while (step := following(path[-1])[0]) not in path:
+        path.append(step)
+    return path[path.index(step) :]
 
 
 # --------------------------------------------------------------------------- gray links
