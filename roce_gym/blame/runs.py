@@ -66,6 +66,7 @@ class JobTimes:
     """What one job did.
 
     Attributes:
+        has_flows: it is a list of flows; else a loop of rounds, one at a time.
         index: rounds or flows that ended, ascending.
         time_ps: how long each of them took.
         open: (round or flow, how long it had been under way) of what had not ended at the end.
@@ -73,6 +74,7 @@ class JobTimes:
             which no round ended; 0 if none began.
     """
 
+    has_flows: bool
     index: tuple[int, ...]
     time_ps: tuple[int, ...]
     open: tuple[tuple[int, int], ...]
@@ -82,16 +84,28 @@ class JobTimes:
         """Mean times, ps, of the rounds or flows that ended in both runs; else both guesses.
 
         What ended in one run only counts, too, if it had been under way for longer in the other.
+        Where both runs hang in a round, these two rounds count as one, whichever they are.
         """
         mine, theirs = self._times(), other._times()
         pairs = [(mine[i], theirs[i]) for i in mine.keys() & theirs.keys()]
-        pairs += [(age, theirs[i]) for i, age in self.open if age > theirs.get(i, age)]
-        pairs += [(mine[i], age) for i, age in other.open if age > mine.get(i, age)]
+        if self._hangs_ps and other._hangs_ps:
+            pairs.append((self._hangs_ps, other._hangs_ps))
+        else:
+            pairs += [(age, theirs[i]) for i, age in self.open if age > theirs.get(i, age)]
+            pairs += [(mine[i], age) for i, age in other.open if age > mine.get(i, age)]
         if pairs:
             here, there = np.array(pairs, np.int64).sum(axis=0) / len(pairs)
             return float(here), float(there)
         guesses = self.guess(), other.guess()
         return guesses if min(guesses) > 0 else None
+
+    @property
+    def _hangs_ps(self) -> int:
+        """Age of the round under way if no round took so long; else 0."""
+        if self.has_flows or not self.open:
+            return 0
+        age = self.open[0][1]
+        return age if age > max(self.time_ps, default=0) else 0
 
     def _times(self) -> dict[int, int]:
         return dict(zip(self.index, self.time_ps, strict=True))
@@ -150,7 +164,9 @@ def run_task(task: Task, is_stopped: Callable[[], bool] = lambda: False) -> Time
             ages.pop(i, None)
         times = tuple((own["end_ps"] - own["start_ps"]).tolist())
         waiting = tuple((i, age) for i, age in ages.items() if age > 0)
-        out[job.tenant].append(JobTimes(tuple(index), times, waiting, float(guesses[number])))
+        guess = float(guesses[number])
+        has_flows = job.kind == "flows"
+        out[job.tenant].append(JobTimes(has_flows, tuple(index), times, waiting, guess))
     return {tenant: tuple(jobs) for tenant, jobs in out.items()}
 
 
@@ -169,6 +185,7 @@ def load_times(task: Task) -> Times | None:
         times = {
             int(tenant): tuple(
                 JobTimes(
+                    bool(job["has_flows"]),
                     tuple(int(i) for i in job["index"]),
                     tuple(int(time) for time in job["time_ps"]),
                     tuple((int(i), int(age)) for i, age in job["open"]),

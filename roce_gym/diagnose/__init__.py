@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from roce_gym.diagnose.rules import RULES, Rule, Suspect
+from roce_gym.diagnose.rules import RULES
+from roce_gym.diagnose.suspect import Rule, Suspect
 from roce_gym.diagnose.timeline import Place, Recorder, Timeline, read_timeline
 from roce_gym.diagnose.view import View
 

@@ -93,8 +93,8 @@ def test_flows_that_have_not_ended():
     assert job.open == ((1, 98_000_000),)
 
 
-def job(times, waiting=(), guess=0.0):
-    return JobTimes(tuple(times), tuple(times.values()), tuple(waiting), guess)
+def job(times, waiting=(), guess=0.0, has_flows=False):
+    return JobTimes(has_flows, tuple(times), tuple(times.values()), tuple(waiting), guess)
 
 
 def test_means_are_of_what_ended_in_both():
@@ -107,7 +107,18 @@ def test_what_hangs_counts_as_far_as_it_is_known():
     assert stuck.means_with(job({0: 10, 1: 20})) == (255, 15)
     assert job({0: 10, 1: 20}).means_with(stuck) == (15, 255)
     assert job({0: 10}, [(1, 5)]).means_with(job({0: 10, 1: 20})) == (10, 10)  # too early to tell
-    assert stuck.means_with(job({0: 30}, [(1, 900)])) == (10, 30)  # neither is known
+
+
+def test_both_hang():
+    """In a round each; of flows it is not known which would have ended first."""
+    for other in (1, 7):
+        stuck = job({0: 10}, [(1, 500)]), job({0: 30}, [(other, 900)])
+        assert stuck[0].means_with(stuck[1]) == (255, 465)
+    flows = [
+        job(times, waiting, has_flows=True)
+        for times, waiting in (({0: 10}, [(1, 500)]), ({0: 30}, [(1, 900)]))
+    ]
+    assert flows[0].means_with(flows[1]) == (10, 30)
 
 
 def test_guesses_where_nothing_ended_in_both():
@@ -131,6 +142,16 @@ def test_noisy_neighbor_blames_the_checkpoint():
     assert found.sentence("training").startswith("training is slowed most by checkpoint: ")
     assert f"({100 * one.longer:+.0f} %)" in found.sentence("training")
     assert found.interference["training"].longer == pytest.approx(one.longer, rel=0.1)
+
+
+def test_storm_is_blamed_on_who_talks_to_it():
+    """Nobody would wait for the broken host if nobody sent to it."""
+    scenario = load_scenario("pfc_storm")
+    found = blame([(0, scenario, scenario)])
+    assert found.worst("neighbours") == "with_broken_host"
+    assert found.effect["neighbours", "with_broken_host"].longer > 3
+    assert found.effect["with_broken_host", "neighbours"].longer < 0.5  # hangs in any case
+    assert found.worst("elsewhere") is None
 
 
 def bystander():

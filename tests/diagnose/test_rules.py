@@ -8,7 +8,7 @@ import pytest
 
 from roce_gym.counters import Sampler
 from roce_gym.diagnose import RULES, Recorder, Timeline, diagnose
-from roce_gym.diagnose.rules import _longest_run, _poisson_tail
+from roce_gym.diagnose.suspect import longest_run, poisson_tail
 from roce_gym.diagnose.timeline import Place
 from roce_gym.diagnose.view import View
 from roce_gym.fabric import Fabric
@@ -239,6 +239,40 @@ def test_storms_are_longer_than_three_holds(us, named):
     assert rules_of(timeline) == ["storming_nic"] * named
 
 
+def test_two_ports_that_pause_each_other_are_no_deadlock():
+    """Both ways may be full, but nothing goes back where it came from."""
+    paused = rows(2, STEP_US) + rows(4, STEP_US)
+    assert rules_of(made_up(paused=paused)) == []
+
+
+TRIANGLE = [(0, 1), (1, 2), (2, 0)]
+
+
+@pytest.mark.parametrize(
+    ("stuck", "storm", "expected"),
+    [
+        (TRIANGLE, False, ["pfc_deadlock"]),
+        (TRIANGLE[:2], False, []),
+        (TRIANGLE, True, ["storming_nic"]),
+    ],
+)
+def test_deadlock_is_a_circle_that_no_nic_explains(stuck, storm, expected):
+    ends = [*TRIANGLE, *((b, a) for a, b in TRIANGLE)]
+    places = [Place(f"s{a}", f"to{b}", f"s{b}", 100.0) for a, b in ends]
+    places += [Place(f"s{i}", "down", f"host {i}", 100.0) for i in range(3)]
+    shares = np.zeros((STEPS, len(places)))
+    shares[:, [ends.index(pair) for pair in stuck]] = STEP_US
+    shares[:, 6] = STEP_US * storm
+    first = np.zeros((1, len(places)))
+    values = {
+        NAMES["paused"]: np.cumsum(np.vstack([first, shares]), axis=0),
+        NAMES["sent"]: np.zeros((STEPS + 1, len(places))),
+        NAMES["packets"]: np.zeros((STEPS + 1, len(places))),
+    }
+    timeline = Timeline(STEP_US * np.arange(STEPS + 1), tuple(places), values)
+    assert rules_of(timeline) == expected
+
+
 def test_a_slow_receiver_is_no_storm():
     assert rules_of(made_up(paused=rows(0, 0.8 * STEP_US))) == []
 
@@ -295,8 +329,8 @@ def test_parallel_cables_face_each_other_in_order():
 
 def test_longest_run():
     mask = np.array([1, 0, 1, 1, 0, 1, 1], bool)
-    assert np.flatnonzero(_longest_run(mask)).tolist() == [2, 3]
-    assert not _longest_run(np.zeros(3, bool)).any()
+    assert np.flatnonzero(longest_run(mask)).tolist() == [2, 3]
+    assert not longest_run(np.zeros(3, bool)).any()
 
 
 @pytest.mark.parametrize(
@@ -305,7 +339,7 @@ def test_longest_run():
 )
 def test_poisson_tail(count, expected, value):
     """P(X >= n) from tables; where more is expected than was seen, 1 is good enough."""
-    assert _poisson_tail(count, expected) == pytest.approx(value, rel=1e-3)
+    assert poisson_tail(count, expected) == pytest.approx(value, rel=1e-3)
 
 
 def test_every_rule_has_a_word_about_itself():

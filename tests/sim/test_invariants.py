@@ -43,7 +43,12 @@ def digest(interval):
     """A hash of everything in an interval."""
     out = hashlib.sha256()
     for field in fields(interval):
-        out.update(np.ascontiguousarray(getattr(interval, field.name)).tobytes())
+        value = getattr(interval, field.name)
+        if field.name == "latency":
+            for part in vars(value).values() if value is not None else ():
+                out.update(part.tobytes())
+        else:
+            out.update(np.ascontiguousarray(value).tobytes())
     return out.hexdigest()
 
 
@@ -330,8 +335,12 @@ def test_snapshots_are_exact(case):
 
 def run_small(seed):
     """A hash of a run of half a millisecond."""
-    fabric = Fabric(validate_scenario(SMALL_FIXED), seed, preset="dcqcn_paper")
-    return " ".join(digest(fabric.advance(us=50)) for _ in range(10))
+    digests = []
+    for measured in (False, True):
+        raw = SMALL_FIXED | {"simulator": {"latency_histograms": measured}}
+        fabric = Fabric(validate_scenario(raw), seed, preset="dcqcn_paper")
+        digests += [digest(fabric.advance(us=50)) for _ in range(10)]
+    return " ".join(digests)
 
 
 SMALL_FIXED = SMALL | {
