@@ -77,6 +77,22 @@ def test_gymnasium_checker(env_id):
         env.close()
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"knob_mode": "delta", "history": 3, "telemetry_delay": 1, "action_delay": 1, "noise": 0.1},
+        {"knob_mode": "multidiscrete", "observation": "deployable", "noise": 0.1},
+    ],
+)
+def test_gymnasium_checker__options(arguments, tmp_path):
+    path = tmp_path / "small.yaml"
+    path.write_text(json.dumps(SMALL))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gymnasium.make(OWN_SCENARIO, scenario=str(path), **arguments)
+        check_env(env.unwrapped)
+
+
 @pytest.mark.parametrize("env_id", FIRST)
 def test_sb3_checker(env_id):
     checker = pytest.importorskip("stable_baselines3.common.env_checker")

@@ -21,7 +21,8 @@ assert pathlib.Path(roce_gym.__file__).is_relative_to(sys.prefix), roce_gym.__fi
 ids = sorted(i for i in gymnasium.registry if i.startswith("RoCE/"))
 assert ids, "no environment is registered"
 for env_id in ids:
-    gymnasium.make(env_id).close()
+    own = {"scenario": "gray_failure"} if env_id == "RoCE/Scenario-v0" else {}
+    gymnasium.make(env_id, **own).close()
 
 env = gymnasium.make("roce_gym:RoCE/NoisyNeighbor-v0")
 env.action_space.seed(0)
