@@ -68,6 +68,7 @@ from roce_gym.config.tenants import (
     sender_settings,
 )
 from roce_gym.config.traces import PoissonJob, TraceJob
+from roce_gym.config.training_jobs import FineTuning, Inference, Training, carrier_of
 from roce_gym.config.user import UserConfig
 
 __all__ = [
@@ -98,10 +99,12 @@ __all__ = [
     "EcnConfig",
     "FatTree",
     "FaultsConfig",
+    "FineTuning",
     "Flow",
     "FlowList",
     "HpccConfig",
     "Incast",
+    "Inference",
     "IntThrottleConfig",
     "Job",
     "KnobMode",
@@ -140,10 +143,12 @@ __all__ = [
     "TopologyFile",
     "TraceJob",
     "TrafficClass",
+    "Training",
     "Triangle",
     "UserConfig",
     "WatchdogConfig",
     "WindowConfig",
+    "carrier_of",
     "check_shapers",
     "class_order",
     "job_class",

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from roce_gym.config.fields import Count, NonNegative, Volume
 from roce_gym.config.jobs import BaseJob, Jitter, RoundsJob
+from roce_gym.config.nccl import EVERY
 
 Operation = Literal["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all"]
 Algorithm = Literal[
@@ -32,6 +33,8 @@ class Collective(RoundsJob):
     all_gather gives out, what reduce_scatter and all_to_all take in, per rank. A broadcast comes
     from the first host.
     """
+
+    acts = EVERY
 
     kind: Literal["collective"] = "collective"
     operation: Operation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,9 @@ Jitter = Annotated[float, Field(ge=0, lt=1)]
 class BaseJob(Model):
     """A job of a tenant."""
 
+    acts: ClassVar[tuple[str, ...]] = TRANSPORT
+    """NCCL's variables that do something in this kind of job."""
+
     start_us: NonNegative = 0.0
     stop_us: Positive | None = Field(None, description="no new round starts after this")
     nccl: NcclSettings | None = Field(None, description="NCCL's variables; None: none is set")
@@ -22,10 +25,10 @@ class BaseJob(Model):
     @model_validator(mode="after")
     def _nccl_acts(self) -> BaseJob:
         for name in self.nccl.given if self.nccl else ():
-            if name not in TRANSPORT:
+            if name not in self.acts:
                 raise ValueError(
                     f"nccl.{name} = {getattr(self.nccl, name)!r} does not act on this kind of job; "
-                    f"allowed: {', '.join(TRANSPORT)}; all act on training jobs"
+                    f"allowed: {', '.join(self.acts)}; all act on collective and training jobs"
                 )
         return self
 

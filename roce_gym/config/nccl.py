@@ -179,6 +179,8 @@ class NcclSettings(Model):
         return None if self.NCCL_IB_TC is None else self.NCCL_IB_TC >> 2
 
 
+EVERY = tuple(NcclSettings.model_fields)
+
 _RANGES = {"NCCL_IB_TIMEOUT": (0, 31), "NCCL_IB_RETRY_CNT": (0, 7), "NCCL_IB_TC": (0, 255)}
 
 _HINTS = {

@@ -19,6 +19,7 @@ from roce_gym.config.queueing import check_scheduling, check_shapers, pool_numbe
 from roce_gym.config.routing import LinkEvent, RoutingConfig
 from roce_gym.config.senders import OWN_WINDOWS
 from roce_gym.config.tenants import Job, Tenant
+from roce_gym.config.training_jobs import carrier_of
 from roce_gym.errors import ConfigError
 from roce_gym.faults import explain
 from roce_gym.headroom import PAUSE_QUANTUM_BYTES
@@ -121,6 +122,7 @@ class Scenario(Model):
                     f"nic.mtu_bytes = {self.nic.mtu_bytes}"
                 )
         check_job_classes(self.classes, self.switch.dscp, self.tenants)
+        self._require_carriers()
         asic = self.switch.known
         for c in self.classes:
             if c.headroom_bytes == "sonic" and (asic is None or asic.has_tiles is None):
@@ -141,6 +143,18 @@ class Scenario(Model):
                 "simulator.tie_order = 'scheduled' knows no link_events; allowed: 'id'"
             )
         return self
+
+    def _require_carriers(self) -> None:
+        """Tenants that checkpoints of others travel as must exist."""
+        names = [t.name for t in self.tenants]
+        for tenant in self.tenants:
+            for i, job in enumerate(tenant.jobs):
+                carrier = carrier_of(job)
+                if carrier is not None and carrier not in names:
+                    raise ValueError(
+                        f"tenants.{tenant.name}.jobs.{i}.checkpoint.carried_by = {carrier!r} is "
+                        f"not a tenant; allowed: {', '.join(names)}"
+                    )
 
     def _require_plain_receivers(self) -> None:
         """Senders that set a window count on receivers that keep order, and on go-back-N."""

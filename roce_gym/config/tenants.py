@@ -27,6 +27,7 @@ from roce_gym.config.senders import (
 from roce_gym.config.settings import Settings, ShaperConfig
 from roce_gym.config.tcp import DctcpConfig, RenoConfig
 from roce_gym.config.traces import PoissonJob, TraceJob
+from roce_gym.config.training_jobs import FineTuning, Inference, Training
 from roce_gym.config.user import UserConfig
 
 
@@ -102,7 +103,17 @@ class Incast(BaseJob):
 
 
 Job = Annotated[
-    FlowList | PoissonJob | RingAllReduce | AllToAll | Incast | Collective | Pipeline | TraceJob,
+    FlowList
+    | PoissonJob
+    | RingAllReduce
+    | AllToAll
+    | Incast
+    | Collective
+    | Pipeline
+    | TraceJob
+    | Training
+    | FineTuning
+    | Inference,
     Field(discriminator="kind"),
 ]
 

@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from roce_gym.config.fields import Count, Fraction, Model, NonNegative, Positive, Volume
+from roce_gym.config.fields import Count, Fraction, Model, Positive, Volume
+from roce_gym.config.jobs import BaseJob
 from roce_gym.config.llm import GPUS, GpuName, NamedModel, Precision
-from roce_gym.config.nccl import NcclSettings
+from roce_gym.config.nccl import EVERY
 
 Degree = Annotated[int, Field(ge=1, le=2**16)]
 
@@ -100,9 +101,9 @@ class CheckpointWrite(Model):
     )
 
 
-class _ModelJob(Model):
-    start_us: NonNegative = 0.0
-    stop_us: Positive | None = Field(None, description="no new round starts after this")
+class _ModelJob(BaseJob):
+    acts = EVERY
+
     rounds: Count | None = Field(None, description="None: no limit; see the kinds")
     model: NamedModel
     gpu: GpuName = "h100"
@@ -117,7 +118,6 @@ class _ModelJob(Model):
     )
     stragglers: Stragglers | None = None
     scale: Scale = Scale()
-    nccl: NcclSettings | None = None
 
     @model_validator(mode="after")
     def _gpu_can(self) -> _ModelJob:
@@ -254,3 +254,10 @@ class Inference(_ModelJob):
         if self.tensor > 1 and self.model.heads % self.tensor:
             raise ValueError(f"tensor = {self.tensor} does not divide heads = {self.model.heads}")
         return self
+
+
+def carrier_of(job: object) -> str | None:
+    """Name of the tenant as which a job's checkpoints travel; None: as its own, or without any."""
+    if isinstance(job, Training | FineTuning) and job.checkpoint is not None:
+        return job.checkpoint.carried_by
+    return None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from roce_gym.config.collectives import Collective, Pipeline
+from roce_gym.config.nccl import NcclSettings
 from roce_gym.errors import ConfigError
 from roce_gym.topology.graph import Network
 from roce_gym.units import us_to_ps
@@ -19,15 +20,25 @@ from roce_gym.workload.queue_pairs import JobPlace
 def collective_work(job: Collective, place: JobPlace, _network: Network, _seed: int) -> GraphWork:
     """Every rank begins all collectives of a round at once."""
     n = _require_hosts(place)
-    call = CollectiveCall(job.operation, job.algorithm, tuple(range(n)), job.bytes)
+    nccl = job.nccl or NcclSettings()
+    try:
+        algorithm = nccl.algorithm(job.operation) if nccl.NCCL_ALGO else job.algorithm
+    except ValueError as error:
+        raise ConfigError(f"{place.name}.nccl: {error}") from None
+    cuts = nccl.NCCL_BUFFSIZE is not None or nccl.NCCL_PROTO is not None
+    call = CollectiveCall(job.operation, algorithm, tuple(range(n)), nccl.on_wire(job.bytes))
     return GraphWork(
         graph=_calls_at_once(call, job.in_flight),
         options=Options(
-            channels=job.channels,
-            chunk_bytes=job.chunk_bytes,
+            channels=nccl.channels(job.channels),
+            chunk_bytes=nccl.slice_bytes if cuts else job.chunk_bytes,
             slices=job.slices,
-            qps_per_connection=job.qps_per_connection,
-            split_data_on_qps=job.split_data_on_qps,
+            qps_per_connection=nccl.NCCL_IB_QPS_PER_CONNECTION or job.qps_per_connection,
+            split_data_on_qps=(
+                job.split_data_on_qps
+                if nccl.NCCL_IB_SPLIT_DATA_ON_QPS is None
+                else nccl.splits_data
+            ),
         ),
         rounds=-1 if job.rounds is None else job.rounds,
         compute_ps=us_to_ps(job.compute_us),

@@ -25,6 +25,7 @@ from roce_gym.config import (
     PoissonJob,
     RingAllReduce,
     Scenario,
+    carrier_of,
     class_order,
     job_class,
 )
@@ -34,7 +35,9 @@ from roce_gym.topology.graph import Network
 from roce_gym.units import us_to_ps
 from roce_gym.workload.flow_file import read_flow_file
 from roce_gym.workload.graph_jobs import make_graph
+from roce_gym.workload.graph_plan import Connection
 from roce_gym.workload.graph_planner import plan_graph
+from roce_gym.workload.llm.program import CHECKPOINT_CHANNEL
 from roce_gym.workload.placement import place_tenants
 from roce_gym.workload.plan import JobPlan, Plan
 from roce_gym.workload.queue_pairs import JobPlace, QueuePairs
@@ -88,6 +91,7 @@ def make_plan(
                     leave_ps=-1 if tenant.leave_us is None else us_to_ps(tenant.leave_us),
                     timeout_ps=None if job.nccl is None else job.nccl.timeout_ps,
                     retry_limit=None if job.nccl is None else job.nccl.NCCL_IB_RETRY_CNT,
+                    carrier=_carrier(scenario, job, class_index),
                 )
                 builder.add(job, place)
             if not isinstance(job, FlowList | PoissonJob | Incast):
@@ -194,13 +198,29 @@ class _PlanBuilder:
         return JobPlan(
             kind="graph",
             hosts=place.hosts[: graph.graph.num_ranks],
-            qps=(self.qps.connect(place, pairs),),
+            qps=(self._connect(place, graph.connections, pairs),),
             compute_ps=work.compute_ps,
             jitter=work.jitter,
             rounds=work.rounds,
             graph=graph,
             label=job.kind,
             **_common(job, place),
+        )
+
+    def _connect(
+        self,
+        place: JobPlace,
+        connections: tuple[Connection, ...],
+        pairs: list[tuple[int, int]],
+    ) -> tuple[int, ...]:
+        """Queue pairs of a graph; those of checkpoints may be another tenant's."""
+        carried = place
+        if place.carrier is not None:
+            tenant, class_index = place.carrier
+            carried = replace(place, tenant=tenant, class_index=class_index)
+        return tuple(
+            self.qps.create(carried if is_checkpoint(one) else place, k, src, dst)
+            for k, (one, (src, dst)) in enumerate(zip(connections, pairs, strict=True))
         )
 
     def _flows(self, job: FlowList | PoissonJob, place: JobPlace) -> JobPlan:
@@ -270,6 +290,20 @@ class _PlanBuilder:
             return self.network.host_of_label(label)
         except ConfigError as error:
             raise ConfigError(f"{name} = {label}: {error}") from None
+
+
+def is_checkpoint(connection: Connection) -> bool:
+    """Whether a queue pair carries the state of a model to storage."""
+    return connection.group < 0 and connection.channel == CHECKPOINT_CHANNEL
+
+
+def _carrier(scenario: Scenario, job: Job, class_index: dict[str, int]) -> tuple[int, int] | None:
+    name = carrier_of(job)
+    if name is None:
+        return None
+    names = [tenant.name for tenant in scenario.tenants]
+    carrier = scenario.tenants[names.index(name)]
+    return names.index(name), class_index[carrier.traffic_class]
 
 
 def _require_group(place: JobPlace) -> int:

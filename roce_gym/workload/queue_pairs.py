@@ -37,6 +37,7 @@ class JobPlace:
         first_member_id: see `JobPlan`.
         arrive_ps, leave_ps: of the tenant; -1: it stays.
         timeout_ps, retry_limit: see `QueuePair`.
+        carrier: tenant and class as which its checkpoints travel; None: as its own.
     """
 
     name: str
@@ -49,6 +50,7 @@ class JobPlace:
     leave_ps: int = -1
     timeout_ps: int | None = None
     retry_limit: int | None = None
+    carrier: tuple[int, int] | None = None
 
 
 class QueuePairs:
