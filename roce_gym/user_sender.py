@@ -59,7 +59,7 @@ _modules: dict[tuple[str, bytes], ModuleType] = {}
 _compiled: dict[Any, tuple[int, Any]] = {}
 """Address of each function, and what has to live as long as that."""
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 """Two fabrics may be built at once; a function must not get two addresses."""
 
 
