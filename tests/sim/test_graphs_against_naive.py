@@ -68,7 +68,7 @@ def layered(operation, options, seed=3):
         "name": "layered",
         "topology": {"kind": "rail_optimised", "nodes": 3, "gpus_per_node": 2},
         "preset": "pfc_only",
-        "tenants": [{"name": "t", "hosts": [4, 1, 0, 5, 3, 2], "jobs": [job]}],
+        "tenants": [{"name": "t", "hosts": [5, 4, 1, 0, 3, 2], "jobs": [job]}],
     }
     scenario = validate_scenario(raw)
     network = build_network(scenario.topology)
