@@ -69,7 +69,7 @@ class Tuner:
         }
         over_host = network.link_rate_bps / network.host_rate_bps
         self._host_rate_bps = network.host_rate_bps
-        self._rates_bps, self._rate_index = np.unique(network.link_rate_bps, return_inverse=True)
+        self._rates_bps, self._rate_index = network.rate_kinds
         powers = np.exp2(np.ceil(np.log2(np.maximum(over_host, 1.0))))
         self._alpha_scale = (
             powers if scenario.switch.alpha_scales_with_rate else np.ones_like(powers)

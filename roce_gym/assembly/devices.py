@@ -46,10 +46,8 @@ def headroom_bytes(scenario: Scenario, network: Network, class_index: int) -> ND
         ConfigError: SONiC's rule does not know ports of a link's rate.
     """
     out = np.zeros(network.num_links, np.int64)
-    cables = np.stack([network.link_rate_bps, network.link_delay_ps], axis=1)
-    kinds, kind_of = np.unique(cables, axis=0, return_inverse=True)
-    kind_of = kind_of.reshape(-1)
-    for i, (rate, delay) in enumerate(kinds.tolist()):
+    kinds, kind_of = network.cable_kinds
+    for i, (rate, delay) in enumerate(kinds):
         own = kind_of == i
         inside = own & network.is_nvlink
         out[inside] = _simulator_headroom(scenario, rate, delay) if inside.any() else 0

@@ -29,7 +29,9 @@ _DTYPES: dict[str, Any] = {
     "progress": t.PROGRESS,
     "part": t.PART,
 }
-"""Arrays of `sim.types.State` that belong to graphs."""
+"""Arrays of `sim.types.State` that belong to graphs, beside `arriving`."""
+
+_ARRIVING = ("arriving", np.int32)
 
 
 def make_graphs(plan: Plan, first_member: list[int]) -> Arrays:
@@ -39,13 +41,14 @@ def make_graphs(plan: Plan, first_member: list[int]) -> Arrays:
         plan: of all jobs.
         first_member: of each job.
     """
+    if all(job.graph is None for job in plan.jobs):
+        return {name: np.zeros(0, dtype) for name, dtype in (*_DTYPES.items(), _ARRIVING)}
     maker = _Maker(len(plan.jobs))
     for number, job in enumerate(plan.jobs):
         if job.graph is not None:
             maker.add(number, job, job.graph, first_member[number])
     arrays = {name: maker.joined(name, dtype) for name, dtype in _DTYPES.items()}
-    has_graphs = any(job.graph is not None for job in plan.jobs)
-    arrays["arriving"] = np.full(len(plan.qps) if has_graphs else 0, t.NONE, np.int32)
+    arrays["arriving"] = np.full(len(plan.qps), t.NONE, np.int32)
     return arrays
 
 

@@ -76,23 +76,37 @@ class Network:
         """Directed links."""
         return len(self.link_src)
 
-    @property
+    @cached_property
     def host_link(self) -> NDArray[np.int32]:
         """Shape (num_hosts,), int32: the link on which each host sends."""
         out = np.full(self.num_hosts, -1, np.int32)
         from_host = np.flatnonzero(self.link_src < self.num_hosts)
         out[self.link_src[from_host]] = from_host
+        out.flags.writeable = False
         return out
 
-    @property
+    @cached_property
     def nic_link(self) -> NDArray[np.int32]:
         """Shape (num_places,), int32: the link on which each NIC sends."""
         return self.host_link[: self.num_places]
 
-    @property
+    @cached_property
     def host_rate_bps(self) -> int:
         """Link rate of the NICs (the highest, where they differ)."""
         return int(self.link_rate_bps[self.nic_link].max())
+
+    @cached_property
+    def cable_kinds(self) -> tuple[list[tuple[int, int]], NDArray[np.intp]]:
+        """Pairs of rate (bit/s) and delay (ps) that there are, and the number of each link's."""
+        cables = np.stack([self.link_rate_bps, self.link_delay_ps], axis=1)
+        kinds, kind_of = np.unique(cables, axis=0, return_inverse=True)
+        return [(int(rate), int(delay)) for rate, delay in kinds], kind_of.reshape(-1)
+
+    @cached_property
+    def rate_kinds(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        """Rates that there are, bit/s, ascending, and the number of each link's."""
+        rates, index = np.unique(self.link_rate_bps, return_inverse=True)
+        return rates, index
 
     @cached_property
     def is_nvlink(self) -> NDArray[np.bool_]:
