@@ -125,7 +125,7 @@ def test_pausing_everything(env_id):
     )
     infos = assert_does_not_pay(env_id, lambda _: action)
     for info, other in zip(infos, default_scores(env_id), strict=True):
-        key = "pfc_frames_per_s/episode"
+        key = "episode_pfc_frames_per_s"
         assert info[key] > other[key]
 
 

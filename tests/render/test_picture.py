@@ -56,7 +56,7 @@ def test_hosts_have_their_tenants_colours():
 
 def test_pauses_and_busy_links_are_seen_when_there_are_any():
     env, shown = frames(8)  # smallest thresholds: bursts are paused
-    assert env._last_info["pfc_frames_per_s/episode"] > 0
+    assert env._last_info["episode_pfc_frames_per_s"] > 0
     assert count(shown[0][FABRIC], PAUSED) == 0
     assert max(count(f[FABRIC], PAUSED) for f in shown[1:]) > 20
     calm = RoceEnv(SMALL, render_mode="rgb_array")
