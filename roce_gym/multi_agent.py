@@ -27,6 +27,8 @@ except ImportError as error:
 
 Floats = NDArray[np.float32]
 REWARDS = ("own", "team")
+KNOB_MODES = ("absolute", "delta")
+"""Those in which a mean of what several agents ask for has a meaning."""
 
 
 class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
@@ -35,7 +37,8 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
     * Actions: Box(-1, 1), float32: the knobs of the tenant's traffic class, then the tenant's own,
       each as in :class:`RoceEnv`; `knob_names(agent)` names them. A class has one setting in all
       switches; if several tenants share it, it gets the mean of what they ask for, which is the
-      geometric mean where a knob is logarithmic. A knob of nobody keeps its default.
+      geometric mean where a knob is logarithmic. A knob of nobody keeps its default. With
+      `knob_mode="delta"`, all of this holds for steps.
     * Observations: Box(0, 1), float32: those entries of the single agent's observation that are of
       the tenant, of its class, of the fabric, or of knobs it can turn; `observation_names(agent)`
       names them. `state()` is the single agent's observation: all of it.
@@ -71,13 +74,19 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
             **kwargs: other arguments of :class:`RoceEnv`.
 
         Raises:
-            ConfigError: an argument that is not acceptable.
+            ConfigError: an argument that is not acceptable, such as `knob_mode="multidiscrete"`.
         """
         if rewards not in REWARDS:
             raise ConfigError(
                 f"rewards = {rewards!r} is not allowed; allowed: {', '.join(REWARDS)}"
             )
         self.core = TenantCore(scenario, **kwargs)
+        mode = self.core.scenario.control.knob_mode
+        if mode not in KNOB_MODES:
+            raise ConfigError(
+                f"control.knob_mode = {mode!r} is not allowed with several agents: what they "
+                f"choose for a shared class has no mean; allowed: {', '.join(KNOB_MODES)}"
+            )
         self.max_cycles = max_cycles
         self.render_mode = self.core.render_mode
         self._rewards = rewards
@@ -136,8 +145,7 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
         # PettingZoo's own test passes {"options": 1}.
         known = {name: value for name, value in (options or {}).items() if name != "options"}
         self._state, info = self.core.reset(seed=seed, options=known)
-        assert self.core.fabric is not None
-        self._default = self.core.knobs.encode(self.core.fabric.settings).astype(np.float64)
+        self._left_alone = self._of_nobody()
         self._cycle = 0
         self.agents = list(self.possible_agents)
         return self._seen(), self._told(info)
@@ -191,7 +199,14 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
             if not np.isfinite(action).all():
                 raise ActionError(f"action of {agent}: {action} is not allowed: not finite")
             total[indices] += np.clip(action, -1.0, 1.0)
-        return np.where(self._voters > 0, total / np.maximum(self._voters, 1.0), self._default)
+        return np.where(self._voters > 0, total / np.maximum(self._voters, 1.0), self._left_alone)
+
+    def _of_nobody(self) -> NDArray[np.float64]:
+        """Entries of the action that leave knobs at their defaults: no step, or those positions."""
+        assert self.core.fabric is not None
+        if self.core.scenario.control.knob_mode == "delta":
+            return np.zeros(len(self._voters))
+        return self.core.knobs.encode(self.core.fabric.settings).astype(np.float64)
 
     def _seen(self) -> dict[str, Floats]:
         return {agent: self._state[indices] for agent, indices in self._eyes.items()}

@@ -132,6 +132,26 @@ def test_a_shared_class_gets_the_mean_and_an_empty_one_its_default():
         assert seen[f"knob/{name}"] == pytest.approx((wanted + 1) / 2, abs=1e-6)
 
 
+def test_steps_of_a_shared_class_are_the_mean_and_an_empty_one_stays():
+    env = make(SHARED, knob_mode="delta")
+    env.reset(seed=0)
+    names = env.core.knobs.names
+    start = env.core.knobs.encode(env.core.fabric.settings).astype(np.float64)
+    steps = env.core.knobs.steps(env.core.scenario.control.max_factor)
+    asked = {"ring": 0.4, "burst": -0.2}
+    env.step({a: np.full(env.action_space(a).shape, asked[a], np.float32) for a in env.agents})
+    seen = dict(zip(env.core.eyes.names, env.state(), strict=True))
+    moved = {"class/gold": 0.1, "class/lead": 0.0, "tenant/ring": 0.4, "tenant/burst": -0.2}
+    for i, name in enumerate(names):
+        wanted = np.clip(start[i] + moved[name.rpartition("/")[0]] * steps[i], -1, 1)
+        assert seen[f"knob/{name}"] == pytest.approx((wanted + 1) / 2, abs=1e-6), name
+
+
+def test_choices_have_no_mean():
+    with pytest.raises(ConfigError, match=r"control.knob_mode = 'multidiscrete' is not allowed"):
+        make(knob_mode="multidiscrete")
+
+
 def test_copies_go_on_alike():
     env = make()
     env.reset(seed=1)

@@ -31,6 +31,7 @@ class Bite:
         raw: the scenario.
         us, skip_us: the metric is of `us` after `skip_us`.
         least: the two values of the metric differ by this share of the greater one, at least.
+        of: the parameter, where it changes together with another one at `path`.
     """
 
     path: str
@@ -42,11 +43,12 @@ class Bite:
     us: float = 1_000.0
     skip_us: float = 0.0
     least: float = 0.05
+    of: str = ""
 
     @property
     def field(self) -> str:
-        """The path without positions."""
-        return ".".join(part for part in self.path.split(".") if not part.isdigit())
+        """The parameter: the path without positions."""
+        return self.of or ".".join(part for part in self.path.split(".") if not part.isdigit())
 
     def measure(self, value: Any) -> float:
         """The metric with a value."""
@@ -63,7 +65,7 @@ def put(raw: Mapping[str, Any], path: str, value: Any) -> Raw:
     place: Any = changed
     for part in way:
         place = place[int(part)] if part.isdigit() else place.setdefault(part, {})
-    place[last] = value
+    place[int(last) if last.isdigit() else last] = value
     return changed
 
 
@@ -125,6 +127,11 @@ def peak_queue(interval: Interval) -> float:
     return float(interval.queue_max_bytes[1].max())
 
 
+def queue_of_first(interval: Interval) -> float:
+    """Bytes of the first class, of all queues, on average over time."""
+    return float(interval.queue_mean_bytes[:, 0].sum())
+
+
 def total_rate(interval: Interval) -> float:
     """Bit/s, of all senders at the end."""
     return float(interval.rate_bps.sum())
@@ -138,6 +145,11 @@ def unfairness(interval: Interval) -> float:
 def packets_sent(interval: Interval) -> float:
     """Packets that hosts 1 … sent."""
     return float(interval.tx_packets[2::2].sum())
+
+
+def packets_of_first(interval: Interval) -> float:
+    """Packets that hosts 1 … sent in the first class."""
+    return float(interval.tx_packets[2::2, 0].sum())
 
 
 def packets_back(interval: Interval) -> float:
@@ -203,3 +215,14 @@ def completed(interval: Interval) -> float:
 def last_end_us(interval: Interval) -> float:
     """When the last flow ended."""
     return float(np.max(interval.completions["end_ps"])) / 1e6
+
+
+def mean_round_us(interval: Interval) -> float:
+    """Of a job's rounds that ended."""
+    ended = interval.completions
+    return float(np.mean(ended["end_ps"] - ended["start_ps"])) / 1e6
+
+
+def busy_queue_pairs(interval: Interval) -> float:
+    """Queue pairs on which something arrived."""
+    return float(np.count_nonzero(interval.delivered_bytes))

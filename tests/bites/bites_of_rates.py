@@ -163,3 +163,31 @@ USER = [
     _user("min_rate_mbps", 10, 40_000, total_rate, True),
     _user("max_rate_mbps", 10_000, 90_000, mean_queue, True),
 ]
+
+_THROTTLED = incast("int_throttle", nic=_SMALL_PACKETS)
+_TIGHT = incast("int_throttle", 2, nic=_SMALL_PACKETS, switch={"buffer_bytes": 1_500_000})
+
+
+def _throttle(name: str, *rest: Any, base: Raw = _THROTTLED, **more: Any) -> Bite:
+    return Bite(f"tenants.0.int_throttle.{name}", *rest, base, **more)
+
+
+INT_THROTTLE = [
+    _throttle("enabled", False, True, mean_queue, False),
+    _throttle("start_fraction", 0.1, 0.6, mean_queue, True),
+    _throttle("full_fraction", 0.65, 1.0, peak_queue, True),
+    _throttle("gain", 0.1, 1.0, peak_queue, False),
+    _throttle("rate_ai_mbps", 10, 1_000, delivered, True),
+    _throttle("min_rate_mbps", 10, 40_000, mean_queue, True),
+    _throttle("max_rate_mbps", 10_000, 90_000, mean_queue, True),
+    # The reference is old: from a high one rates swing.
+    _throttle("update_interval_us", 5, 100, delivered, False, base=_TIGHT),
+]
+
+_SLOW = incast("none", tenant={"none": {"max_rate_mbps": 5_000}})
+
+NONE = [
+    # Off, the limit does not hold either.
+    Bite("tenants.0.none.enabled", False, True, delivered, False, _SLOW),
+    Bite("tenants.0.none.max_rate_mbps", 5_000, 20_000, delivered, True, _SLOW),
+]

@@ -9,8 +9,10 @@ from typing import Annotated, Union, get_args, get_origin
 import pytest
 from bites import Bite, delivered, incast
 from bites_of_faults import CABLES, PFC, ROUTING, STORMS
+from bites_of_marks import DSCP
+from bites_of_nccl import NCCL
 from bites_of_nics import NIC
-from bites_of_rates import DCQCN, HPCC, RTT, TIMELY, USER
+from bites_of_rates import DCQCN, HPCC, INT_THROTTLE, NONE, RTT, TIMELY, USER
 from bites_of_switches import BUFFER, CLASSES, ECN, SHAPERS, SWITCH
 from bites_of_windows import CREDIT, SWIFT, TCP, WINDOW
 
@@ -29,11 +31,13 @@ from roce_gym.config import (
     WindowConfig,
 )
 from roce_gym.config.fields import Model
+from roce_gym.config.nccl import NcclSettings
 
 BITES = [
     *(*SWITCH, *CLASSES, *ECN, *BUFFER, *SHAPERS, *NIC),
+    *(*DSCP, *NCCL),
     *(*PFC, *STORMS, *CABLES, *ROUTING),
-    *(*DCQCN, *TIMELY, *HPCC, *RTT, *USER, *SWIFT, *TCP, *CREDIT, *WINDOW),
+    *(*DCQCN, *TIMELY, *HPCC, *RTT, *USER, *INT_THROTTLE, *NONE, *SWIFT, *TCP, *CREDIT, *WINDOW),
 ]
 NO_SETTINGS = {"classes.name", "link_events.kind"}
 """A name, and which model the other fields belong to."""
@@ -44,6 +48,7 @@ MODELS: list[tuple[str, type[Model]]] = [
     ("pfc", PfcConfig),
     ("routing", RoutingConfig),
     ("classes", TrafficClass),
+    ("tenants.jobs.nccl", NcclSettings),
     ("tenants.shaper", ShaperConfig),
     ("tenants.window", WindowConfig),
     ("faults.storms", Storm),
@@ -53,8 +58,8 @@ MODELS: list[tuple[str, type[Model]]] = [
 
 
 def inner_model(annotation: object) -> type[Model] | None:
-    """The model that a field holds, if it does, perhaps as an alternative to None."""
-    if get_origin(annotation) in (Union, UnionType, Annotated):
+    """The model that a field holds, if it does, perhaps in a list or as an alternative to None."""
+    if get_origin(annotation) in (Union, UnionType, Annotated, tuple):
         models = [inner_model(part) for part in get_args(annotation)]
         return next((model for model in models if model is not None), None)
     is_model = isinstance(annotation, type) and issubclass(annotation, Model)
@@ -71,7 +76,8 @@ def fields_of(model: type[Model], path: str) -> Iterator[str]:
 
 
 def all_fields() -> set[str]:
-    return {field for path, model in MODELS for field in fields_of(model, path)}
+    inside = {field for path, model in MODELS for field in fields_of(model, path)}
+    return inside | {"tenants.dscp"}
 
 
 def test_fields_are_found():
