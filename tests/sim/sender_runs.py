@@ -58,3 +58,8 @@ def delivered(interval: Interval) -> float:
 def mean_queue(interval: Interval) -> float:
     """Bytes, of the queues towards the receiver, on average over time."""
     return float(interval.queue_mean_bytes[1].sum())
+
+
+def pauses(interval: Interval) -> float:
+    """PAUSE frames."""
+    return float(interval.pause_frames.sum())
