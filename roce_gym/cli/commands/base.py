@@ -69,6 +69,11 @@ def add_case(parser: Parser, before: str = "") -> None:
         metavar="NAME=VALUE",
         help="change a value, see below",
     )
+    add_seed(parser)
+
+
+def add_seed(parser: Parser) -> None:
+    """What decides everything that is random."""
     parser.add_argument(
         "--seed", type=seed, default=0, metavar="N", help="of everything random (default: 0)"
     )

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from roce_gym.cli.commands.base import SCENARIO, add_command
-from roce_gym.cli.commands.values import count, seed
+from roce_gym.cli.commands.base import SCENARIO, add_command, add_seed
+from roce_gym.cli.commands.values import count
 
 
 def add_render(commands: Any) -> None:
@@ -29,9 +29,7 @@ def add_render(commands: Any) -> None:
         metavar="PATH=VALUE",
         help="change a field of the scenario",
     )
-    parser.add_argument(
-        "--seed", type=seed, default=0, metavar="N", help="of everything random (default: 0)"
-    )
+    add_seed(parser)
     parser.add_argument("--steps", type=count, metavar="N", help="control intervals (default: all)")
     parser.add_argument(
         "--every", type=count, default=1, metavar="N", help="intervals a picture (default: 1)"

@@ -16,26 +16,22 @@ MAX_VOLUME = 2**50
 
 def seed(text: str) -> int:
     """A seed; raises argparse.ArgumentTypeError."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = -1
-    if not 0 <= value < 2**63:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not allowed; allowed: whole numbers, 0 … 2^63 - 1"
-        )
-    return value
+    return _whole(text, 0, 2**63 - 1, "0 … 2^63 - 1")
 
 
 def count(text: str) -> int:
     """How many; raises argparse.ArgumentTypeError."""
+    return _whole(text, 1, MAX_COUNT, f"1 … {MAX_COUNT}")
+
+
+def _whole(text: str, low: int, high: int, allowed: str) -> int:
     try:
         value = int(text)
     except ValueError:
-        value = 0
-    if not 1 <= value <= MAX_COUNT:
+        value = low - 1
+    if not low <= value <= high:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not allowed; allowed: whole numbers, 1 … {MAX_COUNT}"
+            f"{text!r} is not allowed; allowed: whole numbers, {allowed}"
         )
     return value
 
