@@ -27,9 +27,9 @@ from eval.progress import Counter
 from eval.records import Record, claim, read_record, record_path, write_record
 from roce_gym.env import RoceEnv
 from roce_gym.errors import CheckpointError, ConfigError, RoceGymError
+from roce_gym.processes import interrupts_ignored
 from roce_gym.reference import cache_key
 from training.environment import EVALUATION_SEEDS_FROM, EnvChoice, warm_up
-from training.processes import interrupts_ignored
 
 INTERRUPTED = 130
 

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.spaces import Box, MultiDiscrete, Space
 from numpy.typing import NDArray
 
-from roce_gym.config import ControlConfig
+from roce_gym.config import ControlConfig, Settings
 from roce_gym.errors import ActionError, ConfigError
 
 Floats = NDArray[np.float64]
@@ -21,13 +21,15 @@ KEEP = FACTORS.index(1.0)
 """The entry that leaves a knob where it is."""
 
 
-class Turned(Protocol):
-    """Knobs, as far as actions need them; see :class:`roce_gym.knobs.KnobSpace`."""
+class Knobs(Protocol):
+    """Positions in [-1, 1] and settings; see :class:`roce_gym.knobs.KnobSpace`."""
 
     space: Box[np.float32]
     names: tuple[str, ...]
 
     def clip(self, action: Any) -> Floats: ...  # noqa: D102
+    def decode(self, action: Any) -> Settings: ...  # noqa: D102
+    def encode(self, settings: Settings) -> NDArray[np.float32]: ...  # noqa: D102
 
 
 class Actions(Protocol):
@@ -50,7 +52,7 @@ class Actions(Protocol):
 class Absolute:
     """The action is the position."""
 
-    def __init__(self, knobs: Turned) -> None:
+    def __init__(self, knobs: Knobs) -> None:
         self.space: Space[Any] = knobs.space
         self._clip = knobs.clip
 
@@ -66,7 +68,7 @@ class Delta:
     of a class's reserve to the shared pool is multiplied.
     """
 
-    def __init__(self, knobs: Turned, max_factor: float) -> None:
+    def __init__(self, knobs: Knobs, max_factor: float) -> None:
         self.space: Space[Any] = knobs.space
         self._clip = knobs.clip
         self._steps = _steps(knobs, max_factor)
@@ -79,7 +81,7 @@ class Delta:
 class Choice:
     """Each entry chooses one of :data:`FACTORS` for a knob's value; the range bounds the value."""
 
-    def __init__(self, knobs: Turned) -> None:
+    def __init__(self, knobs: Knobs) -> None:
         self.space: Space[Any] = MultiDiscrete(np.full(len(knobs.names), len(FACTORS)))
         self._names = knobs.names
         self._steps = np.array([_steps(knobs, factor) for factor in FACTORS])
@@ -105,7 +107,7 @@ class Choice:
         return _bounded(position + chosen)
 
 
-def make_actions(control: ControlConfig, knobs: Turned) -> Actions:
+def make_actions(control: ControlConfig, knobs: Knobs) -> Actions:
     """What `control.knob_mode` asks for.
 
     Raises:

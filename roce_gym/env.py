@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
-from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from roce_gym.action_modes import make_actions
-from roce_gym.config import Scenario, Settings, Topology, TopologyFile, validate_scenario
+from roce_gym.action_modes import Knobs, make_actions
+from roce_gym.config import Scenario, Topology, TopologyFile, validate_scenario
 from roce_gym.deployable import DeployableObservation
 from roce_gym.env_snapshot import EnvSnapshot, put, take
 from roce_gym.errors import ConfigError
@@ -33,9 +32,9 @@ from roce_gym.options import (
     check_weights,
     with_control,
 )
-from roce_gym.progress import Progress, Work
+from roce_gym.progress import Progress
 from roce_gym.reference import References, get_references, num_steps
-from roce_gym.reward import Reward, RewardTerms
+from roce_gym.reward import Judge, Reward, RewardTerms
 from roce_gym.routing import Router
 from roce_gym.scenario_file import (
     apply_changes,
@@ -53,24 +52,6 @@ from roce_gym.workload.plan import Plan
 from roce_gym.workload.planner import make_plan
 
 UNLIMITED_LAYOUTS = 2**31
-
-
-class Knobs(Protocol):
-    """What turns actions into settings; see :class:`KnobSpace`."""
-
-    space: Box[np.float32]
-    names: tuple[str, ...]
-
-    def clip(self, action: Any) -> NDArray[np.float64]: ...  # noqa: D102
-    def decode(self, action: Any) -> Settings: ...  # noqa: D102
-    def encode(self, settings: Settings) -> NDArray[np.float32]: ...  # noqa: D102
-
-
-class Judge(Protocol):
-    """What turns intervals into rewards; see :class:`Reward`."""
-
-    def __call__(self, interval: Interval, work: Work) -> tuple[float, dict[str, float]]: ...  # noqa: D102
-    def at_start(self) -> dict[str, float]: ...  # noqa: D102
 
 
 OBSERVATIONS: dict[str, Callable[[Scenario, Network, Plan, tuple[str, ...]], Eyes]] = {

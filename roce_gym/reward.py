@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,13 @@ RESERVE = 0.05
 
 PFC_SCALE_PER_S = 30.0
 """Pause frames per second and port that count as noticeable."""
+
+
+class Judge(Protocol):
+    """What turns intervals into rewards; see :class:`Reward`."""
+
+    def __call__(self, interval: Interval, work: Work) -> tuple[float, dict[str, float]]: ...  # noqa: D102
+    def at_start(self) -> dict[str, float]: ...  # noqa: D102
 
 
 class RewardTerms:

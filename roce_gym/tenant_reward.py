@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from roce_gym.config import Scenario
-from roce_gym.env import Judge, RoceEnv
+from roce_gym.env import RoceEnv
 from roce_gym.progress import Work
 from roce_gym.reference import References
-from roce_gym.reward import TERMS, RewardTerms
+from roce_gym.reward import TERMS, Judge, RewardTerms
 from roce_gym.telemetry import Interval
 from roce_gym.topology import Network
 from roce_gym.workload.plan import Plan

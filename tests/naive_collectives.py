@@ -10,9 +10,9 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from naive_jobs import RoundsJob
 from naive_textbook import Transfer, expand
 
-COMPUTE_STREAM = 2
 COMPUTE, SEND, RECV, COLLECTIVE = range(4)
 
 
@@ -72,12 +72,11 @@ class Call:
         return self.rounds[k]
 
 
-class GraphJob:
-    """Rounds of compute and a graph, entered by each member on its own."""
+class GraphJob(RoundsJob):
+    """Rounds of compute and a graph."""
 
     def __init__(self, sim: Any, ident: int, plan: Any) -> None:
-        self.sim, self.id, self.plan = sim, ident, plan
-        self.size = len(plan.hosts)
+        super().__init__(sim, ident, plan)
         graph = plan.graph.graph
         starts = graph.first_dependency.tolist()
         self.ops = [
@@ -106,14 +105,8 @@ class GraphJob:
         self.on_way = [deque() for _ in plan.graph.connections]  # messages by queue pair
         self.queue: list[deque[int]] = [deque() for _ in range(self.size)]
         self.left = [0] * self.size  # operations not done in this round
-        self.round = [0] * self.size
-        self.communicating = [False] * self.size
         self.waiting = [False] * self.size
         self.pauses = [False] * self.size
-        self.rounds_begun = 0
-        self.end: int | None = None
-        self.last_entry: dict[int, int] = {}
-        self.finished: dict[int, int] = {}
         self.closed = 0
 
     def server(self, rank: int) -> int:
@@ -136,25 +129,12 @@ class GraphJob:
 
     # ------------------------------------------------------------------- rounds
 
-    def begin(self) -> None:
-        for rank in range(self.size):
-            self._compute(rank, self.plan.start_ps)
-
     def on_timer(self, t: int) -> None:
         raise AssertionError("graphs have no such timer")
 
-    def on_acknowledged(self, message: Any, t: int) -> None:
-        pass
-
-    def _length(self, rank: int, wanted: int) -> int:
-        p = self.plan
-        ident = p.first_member_id + rank
-        u = self.sim.uniform(self.sim.seed, COMPUTE_STREAM, ident, self.round[rank])
-        return int(wanted * (1 + p.jitter * (2 * u - 1)))
-
     def _compute(self, rank: int, t: int) -> None:
         self.waiting[rank] = False
-        self.sim.set_member_timer(self, rank, t + self._length(rank, self.plan.compute_ps))
+        super()._compute(rank, t)
 
     def on_member_timer(self, rank: int, t: int) -> None:
         if rank >= self.size:
@@ -166,15 +146,8 @@ class GraphJob:
             self.pauses[rank] = False
             self._go_on(rank, t)
             return
-        p, k = self.plan, self.round[rank]
-        if self.end is None and k >= self.rounds_begun:
-            if (p.stop_ps >= 0 and t >= p.stop_ps) or (p.rounds >= 0 and k >= p.rounds):
-                self.end = k
-        if self.end is not None and k >= self.end:
+        if not self._may_enter(rank, t):
             return
-        self.rounds_begun = max(self.rounds_begun, k + 1)
-        self.communicating[rank] = True
-        self.last_entry[k] = t
         own = [i for i, op in enumerate(self.ops) if op.rank == rank]
         self.left[rank] = len(own)
         for i in own:
@@ -191,7 +164,7 @@ class GraphJob:
         self.finished[k] = self.finished.get(k, 0) + 1
         who = [rank]
         if self.finished[k] == self.size:
-            self.sim.completions.append((self.id, k, self.last_entry[k], t, 0))
+            self.complete(k, self.last_entry[k], t, 0)
             self.closed += 1
             assert self.closed == k + 1
             who = list(range(self.size))

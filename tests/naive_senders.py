@@ -202,7 +202,7 @@ class Dctcp(Reno):
 
 
 class Credit(Reacting):
-    """8.9; what the receiver does is in `naive.py`."""
+    """8.9; what the receiver does is in `naive_receiving.py`."""
 
     is_granted = True
 

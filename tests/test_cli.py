@@ -104,17 +104,6 @@ control:"""
 
 
 @pytest.fixture
-def command(capsys):
-    """Runs a command in this process; what it printed."""
-
-    def call(*arguments):
-        assert main([str(argument) for argument in arguments]) == 0
-        return capsys.readouterr().out
-
-    return call
-
-
-@pytest.fixture
 def flows(tmp_path):
     path = tmp_path / "flows.yaml"
     path.write_text(FLOWS)

@@ -13,17 +13,6 @@ from roce_gym.fabric import Fabric
 from roce_gym.scenario_file import load_scenario
 
 
-@pytest.fixture
-def command(capsys):
-    """Runs a command that succeeds; its output."""
-
-    def call(*arguments):
-        assert main([str(argument) for argument in arguments]) == 0
-        return capsys.readouterr().out
-
-    return call
-
-
 def refused(capsys, *arguments):
     assert main([str(argument) for argument in arguments]) == 2
     return capsys.readouterr().err

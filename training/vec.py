@@ -11,9 +11,9 @@ import numpy as np
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 
+from roce_gym.processes import interrupts_ignored
 from training.args import Args
 from training.environment import EnvChoice
-from training.processes import interrupts_ignored
 
 
 class LayoutPool(gymnasium.Wrapper[Any, Any, Any, Any]):

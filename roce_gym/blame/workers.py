@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from typing import Any
 
 from roce_gym.blame.runs import Task, Times, load_times, run_task, save_times
 from roce_gym.errors import SimulationError
 from roce_gym.fabric import Fabric
+from roce_gym.processes import interrupts_ignored
 
 _LOOK_S = 0.2
 
@@ -73,7 +72,7 @@ def _run_in_processes(
         min(processes, len(missing)), context, initializer=_begin, initargs=(stop,)
     )
     try:
-        with _interrupts_left_to_us():
+        with interrupts_ignored():
             waiting: dict[Future[Times | None], int] = {
                 pool.submit(_run_there, tasks[number]): number for number in missing
             }
@@ -98,19 +97,6 @@ def _compile(task: Task) -> None:
     Fabric(task.scenario, task.seed, only_tenant=task.only, without_tenant=task.without).advance(
         ps=1
     )
-
-
-@contextmanager
-def _interrupts_left_to_us() -> Iterator[None]:
-    """Processes that are started inside do not hear Ctrl-C; they are told to stop instead."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 _stop: Any = None

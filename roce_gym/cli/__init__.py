@@ -1,4 +1,4 @@
-"""The command `roce-gym`: list, describe and run scenarios from a terminal."""
+"""The command `roce-gym`: scenarios, measurements and environments from a terminal."""
 
 from __future__ import annotations
 

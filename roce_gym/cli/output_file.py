@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -60,6 +61,15 @@ class OutputFile:
             raise self.unwritable(problem) from None
         finally:
             self.partial.unlink(missing_ok=True)
+
+    def close(self, close: Callable[[], object], kind: type[BaseException] | None) -> None:
+        """Closes what has written, which may still fail, and ends as `__exit__` does."""
+        try:
+            close()
+        except OSError as problem:
+            self.__exit__(type(problem), problem, None)
+            raise self.unwritable(problem) from None
+        self.__exit__(kind, None, None)
 
     def unwritable(self, error: OSError) -> ConfigError:
         """What to raise when writing fails."""

@@ -55,12 +55,7 @@ class TimelineFile:
         traceback: TracebackType | None,
     ) -> None:
         """Puts the file in its place, or removes it if something went wrong."""
-        try:
-            self._writer.close()
-        except OSError as problem:
-            self._output.__exit__(type(problem), problem, None)
-            raise self._output.unwritable(problem) from None
-        self._output.__exit__(kind, error, traceback)
+        self._output.close(self._writer.close, kind)
 
     def add(self, sample: Sample) -> None:
         """Writes a row for each port.

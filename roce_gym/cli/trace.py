@@ -61,12 +61,7 @@ class Trace:
         traceback: TracebackType | None,
     ) -> None:
         """Puts the file in its place, or removes it if something went wrong."""
-        try:
-            self._file.close()
-        except OSError as problem:
-            self._output.__exit__(type(problem), problem, None)
-            raise self._output.unwritable(problem) from None
-        self._output.__exit__(kind, error, traceback)
+        self._output.close(self._file.close, kind)
 
     def add(self, interval: Interval) -> None:
         """Writes the next row.

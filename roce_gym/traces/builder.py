@@ -1,11 +1,11 @@
-"""Collects operations one by one, in arrays, and makes a checked graph of them."""
+"""What readers of traces add to `OpGraphBuilder`: limits, notes, places in files, checks."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,9 @@ from roce_gym.traces.limits import (
     MAX_OPS,
 )
 from roce_gym.traces.notes import Note, NoteBook
+from roce_gym.workload.graph_builder import OpGraphBuilder
 from roce_gym.workload.graph_check import check, message_order
 from roce_gym.workload.op_graph import CollectiveCall, OpGraph, OpKind
-
-_COMPUTE, _SEND, _RECV, _COLLECTIVE = map(int, OpKind)
 
 
 class Trace(NamedTuple):
@@ -47,38 +46,44 @@ class Builder:
 
     def __init__(self, num_ranks: int, fault: Callable[[str], TraceFileError]) -> None:
         """Starts with nothing; `num_ranks` was checked by the reader."""
-        self.num_ranks = num_ranks
         self.notes = NoteBook()
         self.collectives: list[CollectiveCall] = []
         self._fault = fault
         self._members = 0
-        self._rank, self._kind, self._peer = array("i"), array("b"), array("i")
-        self._bytes, self._tag, self._channel = array("q"), array("q"), array("h")
-        self._duration, self._place = array("q"), array("q")
-        self._op, self._dependency = array("q"), array("q")
+        self._ops = OpGraphBuilder(num_ranks)
+        self._place = array("q")
 
     def __len__(self) -> int:
-        return len(self._rank)
+        return len(self._ops)
+
+    @property
+    def num_ranks(self) -> int:
+        """May be set later, where a file says it late."""
+        return self._ops.num_ranks
+
+    @num_ranks.setter
+    def num_ranks(self, value: int) -> None:
+        self._ops.num_ranks = value
 
     def compute(self, rank: int, place: int, duration_ps: int) -> int:
         """Adds a computation; its position."""
-        return self._add(rank, _COMPUTE, place, -1, 0, 0, 0, duration_ps)
+        return self._add(rank, OpKind.COMPUTE, place, duration_ps=duration_ps)
 
     def send(
         self, rank: int, place: int, peer: int, size: int, tag: int = 0, channel: int = 0
     ) -> int:
         """Adds a SEND; its position."""
-        return self._message(rank, _SEND, place, peer, size, tag, channel)
+        return self._message(rank, OpKind.SEND, place, peer, size, tag, channel)
 
     def receive(
         self, rank: int, place: int, peer: int, size: int, tag: int = 0, channel: int = 0
     ) -> int:
         """Adds a RECV; its position."""
-        return self._message(rank, _RECV, place, peer, size, tag, channel)
+        return self._message(rank, OpKind.RECV, place, peer, size, tag, channel)
 
     def member(self, rank: int, place: int, collective: int) -> int:
         """Adds a rank's part in a collective; its position."""
-        return self._add(rank, _COLLECTIVE, place, collective, 0, 0, 0, 0)
+        return self._add(rank, OpKind.COLLECTIVE, place, peer=collective)
 
     def collective(self, call: CollectiveCall) -> int:
         """Adds a collective; its index."""
@@ -92,17 +97,15 @@ class Builder:
 
     def depend(self, op: int, dependency: int) -> None:
         """Lets an operation wait for another."""
-        if len(self._op) >= MAX_DEPENDENCIES:
+        if self._ops.num_dependencies >= MAX_DEPENDENCIES:
             raise self._fault(f"more than {MAX_DEPENDENCIES} dependencies")
-        self._op.append(op)
-        self._dependency.append(dependency)
+        self._ops.depend(op, dependency)
 
     def depend_all(self, op: NDArray[np.int64], dependency: NDArray[np.int64]) -> None:
         """The same for many."""
-        if len(self._op) + op.size > MAX_DEPENDENCIES:
+        if self._ops.num_dependencies + op.size > MAX_DEPENDENCIES:
             raise self._fault(f"more than {MAX_DEPENDENCIES} dependencies")
-        self._op.frombytes(op.astype(np.int64).tobytes())
-        self._dependency.frombytes(dependency.astype(np.int64).tobytes())
+        self._ops.depend_all(op, dependency)
 
     def finish(
         self, path: str | Path, trace_format: str, where: Callable[[int, int], str]
@@ -117,66 +120,29 @@ class Builder:
         Raises:
             TraceFileError: the operations cannot be carried out; see `graph_check`.
         """
-        graph = self._fit_receives(self._graph())
+        graph = self._fit_receives(self._ops.graph(self.collectives))
         name = "trace"
         try:
             check(graph, name)
         except GraphError as error:
             op, text = error.op, str(error).removeprefix(f"{name}: ")
-            place = str(path) if op is None else where(self._rank[op], self._place[op])
+            place = str(path) if op is None else where(self._ops.rank_of(op), self._place[op])
             raise TraceFileError(f"{place}: {text}") from None
         return Trace(trace_format, graph, self.notes.notes())
 
     def _message(
-        self, rank: int, kind: int, place: int, peer: int, size: int, tag: int, channel: int
+        self, rank: int, kind: OpKind, place: int, peer: int, size: int, tag: int, channel: int
     ) -> int:
         if size == 0:
             self.notes.add("messages of 0 bytes: 1 byte is sent")
             size = 1
-        return self._add(rank, kind, place, peer, size, tag, channel, 0)
+        return self._add(rank, kind, place, peer=peer, size=size, tag=tag, channel=channel)
 
-    def _add(
-        self,
-        rank: int,
-        kind: int,
-        place: int,
-        peer: int,
-        size: int,
-        tag: int,
-        channel: int,
-        duration_ps: int,
-    ) -> int:
-        position = len(self._rank)
-        if position >= MAX_OPS:
+    def _add(self, rank: int, kind: OpKind, place: int, **fields: Any) -> int:
+        if len(self._ops) >= MAX_OPS:
             raise self._fault(f"more than {MAX_OPS} operations")
-        self._rank.append(rank)
-        self._kind.append(kind)
-        self._peer.append(peer)
-        self._bytes.append(size)
-        self._tag.append(tag)
-        self._channel.append(channel)
-        self._duration.append(duration_ps)
         self._place.append(place)
-        return position
-
-    def _graph(self) -> OpGraph:
-        n = len(self._rank)
-        op = np.frombuffer(self._op, np.int64)
-        dependency = np.frombuffer(self._dependency, np.int64)
-        counts = np.bincount(op, minlength=n)
-        return OpGraph(
-            num_ranks=self.num_ranks,
-            rank=np.frombuffer(self._rank, np.int32),
-            kind=np.frombuffer(self._kind, np.int8),
-            peer=np.frombuffer(self._peer, np.int32),
-            bytes=np.frombuffer(self._bytes, np.int64),
-            tag=np.frombuffer(self._tag, np.int64),
-            channel=np.frombuffer(self._channel, np.int16),
-            duration_ps=np.frombuffer(self._duration, np.int64),
-            first_dependency=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            dependency=dependency[np.argsort(op, kind="stable")],
-            collectives=tuple(self.collectives),
-        )
+        return self._ops.add(rank, kind, **fields)
 
     def _fit_receives(self, graph: OpGraph) -> OpGraph:
         """A RECV may be posted for more than arrives; it then takes what its SEND has."""

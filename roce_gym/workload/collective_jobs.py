@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from roce_gym.config.collectives import Collective, Pipeline
@@ -11,6 +9,7 @@ from roce_gym.config.nccl import NcclSettings
 from roce_gym.errors import ConfigError
 from roce_gym.topology.graph import Network
 from roce_gym.units import us_to_ps
+from roce_gym.workload.graph_builder import OpGraphBuilder
 from roce_gym.workload.graph_plan import GraphWork
 from roce_gym.workload.machines import Options
 from roce_gym.workload.op_graph import CollectiveCall, OpGraph, OpKind
@@ -91,52 +90,6 @@ def stage_order(schedule: str, stage: int, stages: int, batches: int) -> list[tu
     for k in range(batches - ahead):
         order += [(False, ahead + k), (True, k)]
     return order + [(True, k) for k in range(batches - ahead, batches)]
-
-
-class OpGraphBuilder:
-    """Collects operations one by one."""
-
-    def __init__(self, num_ranks: int) -> None:
-        self._num_ranks = num_ranks
-        self._rows: list[tuple[int, int, int, int, int, int, int]] = []
-        self._needs: list[int] = []
-        self._ends: list[int] = [0]
-
-    def add(
-        self,
-        rank: int,
-        kind: OpKind,
-        *,
-        peer: int = -1,
-        size: int = 0,
-        tag: int = 0,
-        channel: int = 0,
-        duration_ps: int = 0,
-        needs: Sequence[int] = (),
-    ) -> int:
-        """Adds an operation; returns its number. Arguments as the fields of :class:`OpGraph`."""
-        self._rows.append((rank, kind, peer, size, tag, channel, duration_ps))
-        self._needs += needs
-        self._ends.append(len(self._needs))
-        return len(self._rows) - 1
-
-    def graph(self, collectives: Sequence[CollectiveCall] = ()) -> OpGraph:
-        """All operations so far."""
-        columns = np.array(self._rows, np.int64).reshape(-1, 7).T
-        rank, kind, peer, size, tag, channel, duration_ps = columns
-        return OpGraph(
-            num_ranks=self._num_ranks,
-            rank=rank.astype(np.int32),
-            kind=kind.astype(np.int8),
-            peer=peer.astype(np.int32),
-            bytes=size,
-            tag=tag,
-            channel=channel.astype(np.int16),
-            duration_ps=duration_ps,
-            first_dependency=np.array(self._ends, np.int64),
-            dependency=np.array(self._needs, np.int64),
-            collectives=tuple(collectives),
-        )
 
 
 def _require_hosts(place: JobPlace) -> int:

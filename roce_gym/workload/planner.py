@@ -10,12 +10,8 @@ model in `config/`, added to `Job` there, and a line in `GRAPH_MAKERS`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from operator import attrgetter
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from roce_gym.config import (
     AllToAll,
@@ -33,7 +29,7 @@ from roce_gym.errors import ConfigError
 from roce_gym.routing import Router
 from roce_gym.topology.graph import Network
 from roce_gym.units import us_to_ps
-from roce_gym.workload.flow_file import read_flow_file
+from roce_gym.workload.flow_jobs import flow_plan
 from roce_gym.workload.graph_jobs import make_graph
 from roce_gym.workload.graph_plan import Connection
 from roce_gym.workload.graph_planner import plan_graph
@@ -41,7 +37,6 @@ from roce_gym.workload.llm.program import CHECKPOINT_CHANNEL
 from roce_gym.workload.placement import place_tenants
 from roce_gym.workload.plan import JobPlan, Plan
 from roce_gym.workload.queue_pairs import JobPlace, QueuePairs
-from roce_gym.workload.trace_jobs import draw_flows
 
 
 def make_plan(
@@ -99,18 +94,6 @@ def make_plan(
     return builder.finish(class_order(scenario))
 
 
-class _Message(NamedTuple):
-    """A message of a flow list; hosts are labels."""
-
-    name: str
-    src: int
-    dst: int
-    bytes: int
-    start_ps: int
-    data_path: tuple[int, ...] | None = None
-    ack_path: tuple[int, ...] | None = None
-
-
 class _PlanBuilder:
     """Plans jobs one after the other."""
 
@@ -123,7 +106,7 @@ class _PlanBuilder:
     def add(self, job: Job, place: JobPlace) -> None:
         """Plans one job."""
         if isinstance(job, FlowList | PoissonJob):
-            plan = self._flows(job, place)
+            plan = flow_plan(job, place, self.qps, self.router, _common(job, place))
         elif isinstance(job, RingAllReduce):
             plan = self._ring(job, place)
         elif isinstance(job, AllToAll):
@@ -222,74 +205,6 @@ class _PlanBuilder:
             self.qps.create(carried if is_checkpoint(one) else place, k, src, dst)
             for k, (one, (src, dst)) in enumerate(zip(connections, pairs, strict=True))
         )
-
-    def _flows(self, job: FlowList | PoissonJob, place: JobPlace) -> JobPlan:
-        common = _common(job, place)
-        messages = [
-            message
-            for message in sorted(self._messages(job, place), key=attrgetter("start_ps"))
-            if common["stop_ps"] < 0 or message.start_ps < common["stop_ps"]
-        ]
-        if not messages:
-            raise ConfigError(f"{place.name}: has no flow, or none that starts before its stop")
-        return JobPlan(
-            kind="flows",
-            hosts=(),
-            qps=(tuple(self._flow_qp(place, k, m) for k, m in enumerate(messages)),),
-            flow_start_ps=tuple(message.start_ps for message in messages),
-            flow_bytes=tuple(message.bytes for message in messages),
-            **common,
-        )
-
-    def _messages(self, job: FlowList | PoissonJob, place: JobPlace) -> Iterator[_Message]:
-        base_ps, name = place.arrive_ps + us_to_ps(job.start_us), place.name
-        if isinstance(job, PoissonJob):
-            flows = draw_flows(job, place, self.network, self.qps.seed)
-            label = [int(self.network.node_label[host]) for host in place.hosts]
-            for src, dst, size, start_ps in zip(*map(np.ndarray.tolist, flows), strict=True):
-                yield _Message(name, label[src], label[dst], size, base_ps + start_ps)
-            return
-        for i, flow in enumerate(job.flows):
-            yield _Message(
-                name=f"{name}.flows.{i}",
-                src=flow.src,
-                dst=flow.dst,
-                bytes=flow.bytes,
-                start_ps=base_ps + us_to_ps(flow.start_us),
-                data_path=flow.data_path,
-                ack_path=flow.ack_path,
-            )
-        if job.file is not None:
-            for record in read_flow_file(job.file, self.network):
-                yield _Message(
-                    name=f"{name}.file",
-                    src=record.src,
-                    dst=record.dst,
-                    bytes=record.bytes,
-                    start_ps=base_ps + record.start_ps,
-                )
-
-    def _flow_qp(self, place: JobPlace, k: int, message: _Message) -> int:
-        try:
-            src, dst = self._end("src", message.src), self._end("dst", message.dst)
-            if src == dst:
-                raise ConfigError(f"src and dst are both host {message.src}")
-            paths = [
-                None if labels is None else self.router.path_through(labels, ends)
-                for labels, ends in (
-                    (message.data_path, (src, dst)),
-                    (message.ack_path, (dst, src)),
-                )
-            ]
-        except ConfigError as error:
-            raise ConfigError(f"{message.name}: {error}") from None
-        return self.qps.create(place, k, src, dst, *paths)
-
-    def _end(self, name: str, label: int) -> int:
-        try:
-            return self.network.host_of_label(label)
-        except ConfigError as error:
-            raise ConfigError(f"{name} = {label}: {error}") from None
 
 
 def is_checkpoint(connection: Connection) -> bool:

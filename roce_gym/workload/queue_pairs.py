@@ -63,7 +63,7 @@ class QueuePairs:
     """
 
     def __init__(self, network: Network, router: Router, seed: int) -> None:
-        self._network = network
+        self.network = network
         self._router = router
         self.seed = seed
         self._created: list[QueuePair] = []
@@ -91,7 +91,7 @@ class QueuePairs:
         """
         is_pinned = (data_links is not None, ack_links is not None)
         if data_links is None and ack_links is None:
-            src, dst = self._network.ends(src, dst)
+            src, dst = self.network.ends(src, dst)
         try:
             if data_links is None:
                 data_links = self._router.ecmp_path(src, dst, self._entropy(place, k, _DATA))
@@ -99,7 +99,7 @@ class QueuePairs:
                 ack_links = self._router.ecmp_path(dst, src, self._entropy(place, k, _ACK))
         except TopologyError as error:
             raise TopologyError(f"{place.name}: {error}") from None
-        is_local = src >= self._network.num_places
+        is_local = src >= self.network.num_places
         self._created.append(
             QueuePair(
                 src,

@@ -7,7 +7,7 @@ from typing import Any
 
 from roce_gym.config import ALGORITHMS
 from roce_gym.topology.graph import Network
-from roce_gym.workload.collective_jobs import OpGraphBuilder
+from roce_gym.workload.graph_builder import OpGraphBuilder
 from roce_gym.workload.graph_plan import GraphWork
 from roce_gym.workload.machines import Options
 from roce_gym.workload.op_graph import CollectiveCall, OpGraph, OpKind

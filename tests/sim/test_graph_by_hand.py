@@ -4,7 +4,7 @@ import pytest
 
 from roce_gym.config import validate_scenario
 from roce_gym.fabric import Fabric
-from roce_gym.workload.collective_jobs import OpGraphBuilder
+from roce_gym.workload.graph_builder import OpGraphBuilder
 from roce_gym.workload.graph_jobs import GRAPH_MAKERS
 from roce_gym.workload.graph_plan import GraphWork
 from roce_gym.workload.op_graph import CollectiveCall, OpKind

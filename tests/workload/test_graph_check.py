@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from roce_gym.errors import ConfigError
-from roce_gym.workload.collective_jobs import OpGraphBuilder
+from roce_gym.workload.graph_builder import OpGraphBuilder
 from roce_gym.workload.graph_check import check, match_messages
 from roce_gym.workload.op_graph import CollectiveCall, OpKind
 

@@ -10,7 +10,8 @@ from roce_gym.assembly.graphs import make_graphs
 from roce_gym.config import validate_scenario
 from roce_gym.errors import ConfigError
 from roce_gym.topology import build_network
-from roce_gym.workload.collective_jobs import OpGraphBuilder, stage_order
+from roce_gym.workload.collective_jobs import stage_order
+from roce_gym.workload.graph_builder import OpGraphBuilder
 from roce_gym.workload.graph_plan import Connection, GraphWork
 from roce_gym.workload.graph_planner import by_rank, plan_graph
 from roce_gym.workload.machines import Options
