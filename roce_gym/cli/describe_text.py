@@ -302,6 +302,12 @@ def _dcqcn_table(case: Case) -> str:
 def _setting(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_setting, value))}]"
+    if callable(value):
+        return str(getattr(value, "__name__", value))
+    if isinstance(value, str):
+        return value
     return short(value) if value else "0"
 
 
