@@ -207,6 +207,40 @@ def test_describe__senders_and_windows(command):
     assert "training" not in table
 
 
+@pytest.mark.parametrize(
+    ("job", "text"),
+    [
+        (
+            {"kind": "pipeline", "bytes": 1000, "forward_us": 1, "backward_us": 2, "rounds": 3},
+            "pipeline: 1,000 B, forward_us 1, backward_us 2, 3 rounds",
+        ),
+        (
+            {"kind": "collective", "operation": "broadcast", "bytes": 1000, "compute_us": 7.5},
+            "collective: 1,000 B, compute 7.5 us, operation broadcast",
+        ),
+        (
+            {"kind": "all_to_all", "bytes": 1000, "nccl": {"NCCL_IB_TIMEOUT": 20}},
+            "all_to_all: 1,000 B, NCCL_IB_TIMEOUT 20",
+        ),
+        (
+            {"kind": "training", "model": "llama3_8b", "scale": {"layers": 2, "bytes": 0.01}},
+            "scale.layers 2, scale.bytes 0.01",
+        ),
+        (
+            {"kind": "inference", "model": "llama3_8b", "tensor": 4, "requests_per_s": 50},
+            "tensor 4, requests_per_s 50",
+        ),
+    ],
+    ids=lambda part: part["kind"] if isinstance(part, dict) else "",
+)
+def test_describe__every_kind_of_job(command, tmp_path, job, text):
+    path = tmp_path / "jobs.yaml"
+    tenant = {"name": "a", "hosts": [0, 1, 2, 3], "jobs": [job]}
+    topology = {"kind": "star", "hosts": 4}
+    path.write_text(json.dumps({"name": "jobs", "topology": topology, "tenants": [tenant]}))
+    assert text in command("describe", path)
+
+
 def test_describe__a_users_sender(command):
     user = f"{{file: {EXAMPLE}, function: delay_and_cnp, params: [25, 0.8, 0.001]}}"
     changes = ("--set", "tenants.training.cc=user", "--set", f"tenants.training.user={user}")

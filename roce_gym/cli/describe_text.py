@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from roce_gym.cli.case import Case
@@ -26,6 +27,7 @@ from roce_gym.config import (
     TraceJob,
     sender_settings,
 )
+from roce_gym.config.jobs import RoundsJob
 
 _SCALES = {True: "log", False: "linear"}
 _SENDER_FIELDS = tuple(name for name in DcqcnConfig.model_fields if name != "enabled")
@@ -171,15 +173,31 @@ def _on_nvlink(planned: dict[str, Any]) -> str:
 
 
 def _job(job: Any) -> str:
+    """Size and rhythm in words where they are known, then all else that is given."""
     if isinstance(job, TraceJob):
         return f"{job.file}" + (f", {job.rounds} rounds" if job.rounds else "")
-    text = f"{number(job.bytes)} B"
+    words, said = [], {"kind", "start_us", "stop_us", "nccl", "rounds", "bytes"}
+    if hasattr(job, "bytes"):
+        words.append(f"{number(job.bytes)} B")
     if isinstance(job, Incast):
-        text += f" from each of {job.degree} senders every {short(job.period_us)} us"
-    else:
-        text += f", compute {short(job.compute_us)} us" if job.compute_us else ""
-        text += f" ± {percent(job.jitter, 0)}" if job.compute_us and job.jitter else ""
-    return text + (f", {job.rounds} rounds" if job.rounds else "")
+        words[0] += f" from each of {job.degree} senders every {short(job.period_us)} us"
+        said |= {"degree", "period_us"}
+    elif isinstance(job, RoundsJob):
+        jitter = f" ± {percent(job.jitter, 0)}" if job.jitter else ""
+        words += [f"compute {short(job.compute_us)} us{jitter}"] if job.compute_us else []
+        said |= {"compute_us", "jitter"}
+    given = job.model_dump(mode="json", exclude_defaults=True, exclude=said)
+    words += [f"{name} {_setting(value)}" for name, value in _flat(given)]
+    return ", ".join(words + ([f"{job.rounds} rounds"] if job.rounds else []))
+
+
+def _flat(given: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted paths and values."""
+    for name, value in given.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{path}{name}.")
+        else:
+            yield path + name, value
 
 
 def _span(job: Any) -> str:
@@ -209,7 +227,9 @@ def _dcqcn_table(case: Case) -> str:
 def _setting(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, tuple):
+    if value is None:
+        return "none"
+    if isinstance(value, list | tuple):
         return f"[{', '.join(map(_setting, value))}]"
     if callable(value):
         return str(getattr(value, "__name__", value))
