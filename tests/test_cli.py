@@ -62,6 +62,7 @@ FABRIC_KEYS = CLASS_KEYS | {
     "classes",
     "first_pause",
     "pausing_hosts",
+    "cables_down",
     "ports",
     "watchdog",
     "deadlock",
@@ -565,6 +566,9 @@ def test_run__cut_off_but_not_yet_given_up(capsys, two_leaves):
     printed = capsys.readouterr()
     assert json.loads(printed.out)["status"] == "unreachable"
     assert "unreachable: these results are partial" in printed.err
+    assert main(["run", str(two_leaves), *change]) == 0
+    wanted = "CUT OFF        2 queue pairs have no route; cables are down by link_events.0\n"
+    assert wanted in capsys.readouterr().out
 
 
 def test_run__a_link_that_comes_back(capsys, two_leaves):

@@ -13,7 +13,7 @@ from roce_gym.cli.pfc_results import drops_by_cause, facing, leading, pfc_result
 from roce_gym.cli.tally import Tally
 from roce_gym.config import Scenario, Settings
 from roce_gym.topology.graph import Network
-from roce_gym.units import PS_PER_S
+from roce_gym.units import PS_PER_S, us_to_ps
 
 
 def fabric_results(
@@ -48,6 +48,7 @@ def fabric_results(
         "losses": _losses(tally, scenario, network),
         **_queue_results(tally, scenario, settings, network, out),
         "unreachable_queue_pairs": 0 if tally.last is None else tally.last.unreachable_qps,
+        "cables_down": _cables_down(scenario, tally.duration_ps),
         "failed_queue_pairs": 0 if tally.last is None else tally.last.failed_qps,
         "events": tally.events,
         **pfc_results(tally, scenario, network),
@@ -97,6 +98,17 @@ def _losses(tally: Tally, scenario: Scenario, network: Network) -> list[dict[str
     return [
         {"port": leading(network, link), "packets": int(lost[link]), "cause": causes[link]}
         for link in links
+    ]
+
+
+def _cables_down(scenario: Scenario, now_ps: int) -> list[str]:
+    """Fields of the scenario: link events by which a cable is down at the end."""
+    return [
+        f"link_events.{i}"
+        for i, event in enumerate(scenario.link_events)
+        if event.kind == "down"
+        and us_to_ps(event.start_us) <= now_ps
+        and (event.stop_us is None or now_ps < us_to_ps(event.stop_us))
     ]
 
 

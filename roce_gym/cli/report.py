@@ -142,7 +142,9 @@ def _fabric(fabric: dict[str, Any]) -> list[tuple[str, str]]:
     if fabric["dscp_mismatches"]:
         rows.append(("DSCP MISMATCH", mismatch_text(fabric["dscp_mismatches"])))
     if fabric["unreachable_queue_pairs"]:
-        rows.append(("CUT OFF", f"{fabric['unreachable_queue_pairs']} queue pairs have no route"))
+        down = ", ".join(fabric["cables_down"])
+        text = f"{fabric['unreachable_queue_pairs']} queue pairs have no route"
+        rows.append(("CUT OFF", text + (f"; cables are down by {down}" if down else "")))
     if fabric["failed_queue_pairs"]:
         rows.append(("FAILED", f"{fabric['failed_queue_pairs']} queue pairs passed retry limit"))
     return rows

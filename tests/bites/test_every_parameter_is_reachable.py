@@ -1,4 +1,4 @@
-"""Whatever a parameter's value is, `roce-gym describe` tells it."""
+"""Every parameter can be set on the command line, and `roce-gym describe` tells its value."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from bites import Bite, incast, put
 from test_every_parameter_bites import BITES
 
 from roce_gym.cli import main
+from roce_gym.config import validate_scenario
+from roce_gym.scenario_file import apply_overrides
+
+FIELDS = {bite.field: bite for bite in BITES}.values()
 
 
 def described(bite: Bite, value: object, path, capsys) -> str:
@@ -16,7 +20,15 @@ def described(bite: Bite, value: object, path, capsys) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("bite", {b.field: b for b in BITES}.values(), ids=lambda b: b.field)
+@pytest.mark.parametrize("bite", FIELDS, ids=lambda bite: bite.field)
+def test_it_can_be_set(bite):
+    text = yaml.safe_dump(bite.high, default_flow_style=True).removesuffix("...\n")
+    changed = apply_overrides(dict(bite.raw), [f"{bite.path}={text}"])
+    wanted = validate_scenario(put(bite.raw, bite.path, bite.high))
+    assert validate_scenario(changed) == wanted
+
+
+@pytest.mark.parametrize("bite", FIELDS, ids=lambda bite: bite.field)
 def test_it_is_printed(bite, tmp_path, capsys):
     path = tmp_path / "one.yaml"
     texts = [described(bite, value, path, capsys) for value in (bite.low, bite.high)]
