@@ -30,6 +30,7 @@ those of NVIDIA's DOCA PCC for BlueField-3 and ConnectX-8 NICs.
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -135,7 +136,9 @@ def _address(function: Any, field: str) -> int:
 
 
 def _compile(function: Any, field: str) -> Any:
-    inner = njit(error_model="numpy")(getattr(function, "py_func", function))
+    plain = getattr(function, "py_func", function)
+    _require_form(plain, field)
+    inner = njit(error_model="numpy")(plain)
 
     def sender(event: Any, state: Any, params: Any) -> Any:
         words = carray(state, (user.USER_STATE_WORDS,))
@@ -150,3 +153,16 @@ def _compile(function: Any, field: str) -> Any:
         raise ConfigError(
             f"{field} = {name!r} does not compile: {reason}; needed: {_FORM}"
         ) from None
+
+
+def _require_form(function: Any, field: str) -> None:
+    """Can be called with three arguments; whether they are what it expects, the compiler tells."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # not of Python
+    try:
+        signature.bind(None, None, None)
+    except TypeError:
+        name = getattr(function, "__name__", repr(function))
+        raise ConfigError(f"{field} = {name!r} takes {signature}; needed: {_FORM}") from None

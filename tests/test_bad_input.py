@@ -154,6 +154,10 @@ def test_the_good_scenario_is_good(tmp_path, capsys):
             ["classes.roce", "headroom_bytes = 9000", "lossless = false"],
         ),
         (
+            {"classes__0__lossless": False, "classes__0__xon_offset_bytes": 9_000},
+            ["classes.roce", "xon_offset_bytes = 9000", "lossless = false"],
+        ),
+        (
             {"classes__0__buffer": {"egress_alpha": 2}},
             ["classes.roce", "egress_alpha = 2", "lossless class", "lossless = false"],
         ),

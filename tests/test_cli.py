@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,6 +61,8 @@ FABRIC_KEYS = CLASS_KEYS | {
     "events",
     "classes",
     "first_pause",
+    "pausing_hosts",
+    "cables_down",
     "ports",
     "watchdog",
     "deadlock",
@@ -67,6 +70,7 @@ FABRIC_KEYS = CLASS_KEYS | {
     "effective_bandwidth_share",
     "latency",
 }
+EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "my_sender.py"
 RUN_KEYS = {
     "scenario",
     "source",
@@ -191,6 +195,48 @@ def test_describe__senders_and_windows(command):
     table = text.split("DCQCN\n")[1].split("\n\n")[0]
     assert "checkpoint" in table
     assert "training" not in table
+
+
+@pytest.mark.parametrize(
+    ("job", "text"),
+    [
+        (
+            {"kind": "pipeline", "bytes": 1000, "forward_us": 1, "backward_us": 2, "rounds": 3},
+            "pipeline: 1,000 B, forward_us 1, backward_us 2, 3 rounds",
+        ),
+        (
+            {"kind": "collective", "operation": "broadcast", "bytes": 1000, "compute_us": 7.5},
+            "collective: 1,000 B, compute 7.5 us, operation broadcast",
+        ),
+        (
+            {"kind": "all_to_all", "bytes": 1000, "nccl": {"NCCL_IB_TIMEOUT": 20}},
+            "all_to_all: 1,000 B, NCCL_IB_TIMEOUT 20",
+        ),
+        (
+            {"kind": "training", "model": "llama3_8b", "scale": {"layers": 2, "bytes": 0.01}},
+            "scale.layers 2, scale.bytes 0.01",
+        ),
+        (
+            {"kind": "inference", "model": "llama3_8b", "tensor": 4, "requests_per_s": 50},
+            "tensor 4, requests_per_s 50",
+        ),
+    ],
+    ids=lambda part: part["kind"] if isinstance(part, dict) else "",
+)
+def test_describe__every_kind_of_job(command, tmp_path, job, text):
+    path = tmp_path / "jobs.yaml"
+    tenant = {"name": "a", "hosts": [0, 1, 2, 3], "jobs": [job]}
+    topology = {"kind": "star", "hosts": 4}
+    path.write_text(json.dumps({"name": "jobs", "topology": topology, "tenants": [tenant]}))
+    assert text in command("describe", path)
+
+
+def test_describe__a_users_sender(command):
+    user = f"{{file: {EXAMPLE}, function: delay_and_cnp, params: [25, 0.8, 0.001]}}"
+    changes = ("--set", "tenants.training.cc=user", "--set", f"tenants.training.user={user}")
+    text = command("describe", "noisy_neighbor", *changes)
+    wanted = f"senders: user, file {EXAMPLE}, function delay_and_cnp, params [25, 0.8, 0.001]"
+    assert wanted in text
 
 
 def test_version_help_and_module(capsys):
@@ -459,3 +505,72 @@ def test_progress__only_if_it_takes_long(capsys, monkeypatch):
     monkeypatch.setattr("roce_gym.cli.terminal._SILENT_S", 0.0)
     assert main(arguments) == 0
     assert "% simulated" in capsys.readouterr().err
+
+
+# --------------------------------------------------------------------------- links that fail
+
+
+def cut(*fields):
+    """All that leaves the first of two leaves goes over one spine and one cable."""
+    down = "{kind: down, between: [4, 6], start_us: 100" + "".join(f", {f}" for f in fields) + "}"
+    lossy = "{kind: lossy, between: [5, 6], loss: 0.01}"
+    return f"link_events=[{down}, {lossy}]"
+
+
+@pytest.fixture
+def two_leaves(tmp_path):
+    path = tmp_path / "two_leaves.yaml"
+    path.write_text("""\
+name: two_leaves
+topology: {kind: leaf_spine, leaves: 2, hosts_per_leaf: 2, spines: 1}
+nic: {retransmit_timeout_us: 50, retry_limit: 2, mtu_bytes: 1024}
+tenants:
+  - name: one
+    hosts: [0, 2]
+    jobs: [{kind: flows, flows: [{src: 0, dst: 2, bytes: 9000000}, {src: 2, dst: 0, bytes: 90000}]}]
+control: {horizon_us: 2000}
+""")
+    return path
+
+
+def test_run__cut_off(capsys, two_leaves):
+    """Nothing leads there: queue pairs fail, and every loss has its cause."""
+    change = ("--set", cut())
+    assert main(["run", str(two_leaves), "--json", *change]) == 0
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert found["status"] == "failed" and "failed: these results are partial" in printed.err
+    assert found["fabric"]["failed_queue_pairs"] > 0
+    causes = {loss["port"]: loss["cause"] for loss in found["fabric"]["losses"]}
+    assert causes["switch 4 -> switch 6"] == "link down"
+    assert causes["switch 6 -> switch 5"] == "corrupted"
+    assert main(["run", str(two_leaves), *change]) == 0
+    text = capsys.readouterr().out
+    assert "(queue pairs failed)" in text and "at switch 4 -> switch 6: link down" in text
+
+
+def test_run__cut_off_but_not_yet_given_up(capsys, two_leaves):
+    change = ("--set", cut(), "--set", "nic.retransmit_timeout_us=5000")
+    assert main(["run", str(two_leaves), "--json", *change]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["status"] == "unreachable"
+    assert "unreachable: these results are partial" in printed.err
+    assert main(["run", str(two_leaves), *change]) == 0
+    wanted = "CUT OFF        2 queue pairs have no route; cables are down by link_events.0\n"
+    assert wanted in capsys.readouterr().out
+
+
+def test_run__a_link_that_comes_back(capsys, two_leaves):
+    assert main(["run", str(two_leaves), "--json", "--set", cut("stop_us: 130")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["status"] == "completed" and found["fabric"]["lost_packets"] > 0
+
+
+def test_run__no_route(capsys, two_leaves):
+    """Hop by hop, a switch finds out itself."""
+    routing = "routing={policy: adaptive, reroute_delay_us: 20}"
+    changes = ("--set", cut(), "--set", routing, "--set", "nic.out_of_order=true")
+    assert main(["run", str(two_leaves), "--json", *changes]) == 0
+    losses = json.loads(capsys.readouterr().out)["fabric"]["losses"]
+    causes = {loss["port"]: loss["cause"] for loss in losses}
+    assert causes["host 0 -> switch 4"] == "no route"

@@ -54,6 +54,17 @@ def test_storm__without_it_all_are_well():
     assert senders(fabric, fabric.advance(us=2_000)) == set(range(16))
 
 
+def test_storm__a_run_names_the_broken_host(capsys):
+    """From the pauses that were counted, not from the scenario: without a storm there are none."""
+    assert main(["run", "pfc_storm"]) == 0
+    text = capsys.readouterr().out
+    row = next(line for line in text.splitlines() if "PAUSING NIC" in line)
+    # For 10 of 12 ms, a frame each 167.77 us.
+    assert "host 0 (roce) sends pauses: 60 frames since 2,000.0 us, 83.32 % of the time" in row
+    assert main(["run", "pfc_storm", "--json", "--set", "faults.storms=[]"]) == 0
+    assert json.loads(capsys.readouterr().out)["fabric"]["pausing_hosts"] == []
+
+
 # --------------------------------------------------------------------------- deadlock
 
 

@@ -65,7 +65,7 @@ def test_rail_ring():
     assert healed == pytest.approx(times.mean(), rel=0.01)
 
 
-LOSSY = "link_events.0.loss=0.001"
+LOSSY = ("link_events.0.loss=0.001", "control.horizon_us=20_000")
 SELECTIVE = ("nic.out_of_order=true", "nic.recovery=selective_repeat", "nic.reorder_wait_us=0")
 
 
@@ -81,17 +81,17 @@ def test_gray_failure_is_gray():
 
 def test_gray_failure_gets_worse_with_loss_and_better_with_recovery():
     mean = {
-        recovery: mean_us("gray_failure", LOSSY, f"nic.recovery={recovery}")
+        recovery: mean_us("gray_failure", *LOSSY, f"nic.recovery={recovery}")
         for recovery in ("go_back_n", "go_back_0")
     }
-    selective = mean_us("gray_failure", LOSSY, *SELECTIVE)
+    selective = mean_us("gray_failure", *LOSSY, *SELECTIVE)
     assert mean_us("gray_failure") < selective < mean["go_back_n"] < mean["go_back_0"] / 1.5
 
 
 def test_gray_failure_hits_all_when_sprayed():
     """By ECMP some queue pairs to the second leaf meet the fibre, by spraying all 16 do."""
-    _, by_hash, _ = run("gray_failure", LOSSY)
+    _, by_hash, _ = run("gray_failure", *LOSSY)
     spraying = ("routing.policy=spray_random", "nic.out_of_order=true")
-    _, sprayed, _ = run("gray_failure", LOSSY, *spraying)
+    _, sprayed, _ = run("gray_failure", *LOSSY, *spraying)
     assert 0 < np.count_nonzero(by_hash.nacks) < 16
     assert np.count_nonzero(sprayed.nacks) == 16

@@ -155,7 +155,16 @@ def no_such_field(event, state, params):
 
 
 @compiled_only
-@pytest.mark.parametrize("function", [two_arguments, no_result, no_such_field])
+def test_functions_with_other_arguments_are_refused():
+    wanted = (
+        r"user\.function = 'two_arguments' takes \(event, state\); needed: f\(event, state, params"
+    )
+    with pytest.raises(ConfigError, match=wanted):
+        run(two_arguments)
+
+
+@compiled_only
+@pytest.mark.parametrize("function", [no_result, no_such_field])
 def test_functions_of_another_form_are_refused(function):
     wanted = (
         rf"tenants\.ring\.user\.function = '{function.__name__}' does not compile: .*; needed: f\("

@@ -207,6 +207,31 @@ def corrupting_links(
 
     What such a link loses has a wrong checksum when it arrives; what is lost elsewhere never does.
     """
+    lossy, down = _troubled_links(scenario, network, start_ps, stop_ps)
+    return lossy & ~down
+
+
+def loss_causes(scenario: Scenario, network: Network, stop_ps: int) -> list[str]:
+    """Of each link: why it may have lost packets until then, in words; empty: for no reason.
+
+    Only where packets are routed hop by hop may a switch have no route for them; what it loses
+    then counts on the link on which it came.
+    """
+    lossy, down = _troubled_links(scenario, network, 0, stop_ps)
+    nowhere = np.zeros(network.num_links, np.bool_)
+    if scenario.routing.policy != "ecmp" and down.any():
+        nowhere[network.into_switch] = True
+    causes = (("corrupted", lossy), ("link down", down), ("no route", nowhere & ~down))
+    return [
+        " or ".join(text for text, concerned in causes if concerned[link])
+        for link in range(network.num_links)
+    ]
+
+
+def _troubled_links(
+    scenario: Scenario, network: Network, start_ps: int, stop_ps: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Shape (num_links,), bool, both: that lose packets by chance in that time; that are down."""
     lossy = network.link_loss > 0
     down = np.zeros(network.num_links, np.bool_)
     for i, event in enumerate(scenario.link_events):
@@ -216,7 +241,7 @@ def corrupting_links(
                 lossy[list(change.links)] = True
             elif isinstance(event, LinkDown):
                 down[list(change.links)] = True
-    return lossy & ~down
+    return lossy, down
 
 
 def _resolve(name: str, event: LinkEvent, network: Network) -> _Change:

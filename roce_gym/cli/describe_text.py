@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from roce_gym.asics import ASICS
 from roce_gym.cli.case import Case
-from roce_gym.cli.catalogue import describe_asic
+from roce_gym.cli.describe_devices import (
+    buffer_rows,
+    class_table,
+    nic_rows,
+    pfc_rows,
+    shaper_rows,
+)
 from roce_gym.cli.describe_network import plural
 from roce_gym.cli.dscp_results import dscp_rows
 from roce_gym.cli.text import facts, left_out, number, percent, short, table
@@ -15,12 +21,13 @@ from roce_gym.config import (
     FlowList,
     Incast,
     LinkEvent,
-    NicConfig,
     PoissonJob,
+    Scenario,
     Tenant,
     TraceJob,
     sender_settings,
 )
+from roce_gym.config.jobs import RoundsJob
 
 _SCALES = {True: "log", False: "linear"}
 _SENDER_FIELDS = tuple(name for name in DcqcnConfig.model_fields if name != "enabled")
@@ -42,35 +49,18 @@ def describe_in_text(case: Case, found: dict[str, Any]) -> str:
             ]
         ),
         "topology\n" + facts(_topology_rows(case, found["network"])),
-        "traffic classes\n" + _class_table(case, found["buffer"]),
+        "traffic classes\n" + class_table(case, found["buffer"]),
         *(["DSCP to class\n" + facts(list(dscp_rows(found["dscp"])))] if found["dscp"] else []),
-        "switch buffer\n" + facts(_buffer_rows(found["buffer"])),
-        "PFC\n" + facts(_pfc_rows(case)),
-        *(["shapers\n" + facts(shapers)] if (shapers := _shaper_rows(case)) else []),
-        "NIC\n" + facts(_nic_rows(case.base.nic)),
+        "switch buffer\n" + facts(buffer_rows(case, found["buffer"])),
+        "PFC\n" + facts(pfc_rows(case)),
+        *(["shapers\n" + facts(shapers)] if (shapers := shaper_rows(case)) else []),
+        "NIC\n" + facts(nic_rows(case.base.nic)),
         "tenants\n" + facts(_tenant_rows(case, found["tenants"])),
         *([left_out(found["left_out"])] if found["left_out"] else []),
         *(["DCQCN\n" + _dcqcn_table(case)] if _with_dcqcn(case) else []),
         "knobs of the environment\n" + _knob_table(found["knobs"]),
     ]
     return "\n\n".join(parts)
-
-
-def _shaper_rows(case: Case) -> list[tuple[str, str]]:
-    """Rates that a class or tenant is held to."""
-    settings = case.settings
-    found = [(f"class {name}", "switch port", c.shaper) for name, c in settings.classes.items()]
-    found += [(f"tenant {name}", "host", shaper) for name, shaper in settings.shapers.items()]
-    return [
-        (
-            name,
-            f"{short(s.rate_gbps)} Gb/s a {place}, bursts of {number(s.burst_bytes)} B"
-            if s.rate_gbps
-            else "no limit",
-        )
-        for name, place, s in found
-        if s is not None
-    ]
 
 
 def _topology_rows(case: Case, network: dict[str, Any]) -> list[tuple[str, str]]:
@@ -97,8 +87,18 @@ def _topology_rows(case: Case, network: dict[str, Any]) -> list[tuple[str, str]]
         rows.append(("routing", "clockwise only"))
     if network["lossy_links"]:
         rows.append(("lossy links", f"{network['lossy_links']} (one direction each)"))
-    rows.append(("load balancing", case.base.routing.policy))
+    rows += _routing_rows(case.base)
     return rows + [("link event", _link_event(event)) for event in case.base.link_events]
+
+
+def _routing_rows(scenario: Scenario) -> list[tuple[str, str]]:
+    routing = scenario.routing
+    gap = f", gap {short(routing.flowlet_gap_us)} us" if routing.policy == "flowlet" else ""
+    rows = [("load balancing", routing.policy + gap)]
+    if any(event.kind == "down" for event in scenario.link_events):
+        delay = f"{_setting(routing.reroute_delay_us)} us after a cable goes down or comes back"
+        rows.append(("rerouting", delay))
+    return rows
 
 
 def _link_event(event: LinkEvent) -> str:
@@ -109,6 +109,7 @@ def _link_event(event: LinkEvent) -> str:
     }[event.kind](event)
     arrow = "->" if getattr(event, "direction", "both") == "forward" else "-"
     ends = arrow.join(map(str, event.between))
+    ends += f" (cable {event.cable})" if event.cable else ""
     stop = "on" if event.stop_us is None else f"to {short(event.stop_us)} us"
     return f"{ends}: {what} from {short(event.start_us)} us {stop}"
 
@@ -122,103 +123,6 @@ def _tiers(tiers: dict[str, int]) -> str:
         return ""
     sizes = (f"{size} {plural(name) if size > 1 else name}" for name, size in tiers.items())
     return f" ({', '.join(sizes)})"
-
-
-def _class_table(case: Case, buffer: dict[str, Any]) -> str:
-    rows = []
-    for c in case.base.classes:
-        chosen, room = case.settings.classes[c.name], buffer["classes"][c.name]
-        low, high = room["headroom_per_port_min_bytes"], room["headroom_per_port_max_bytes"]
-        static = chosen.buffer.static_threshold_bytes
-        ecn = chosen.ecn
-        rows.append(
-            [
-                c.name,
-                "lossless" if c.lossless else "lossy",
-                c.scheduling if c.scheduling != "dwrr" else f"dwrr {chosen.weight}",
-                str(c.priority),
-                number(ecn.kmin_bytes) if ecn.enabled else "off",
-                number(ecn.kmax_bytes) if ecn.enabled else "off",
-                short(ecn.pmax) if ecn.enabled and ecn.pmax else "-",
-                short(chosen.buffer.alpha) if static is None else f"{number(static)} B",
-                number(chosen.buffer.reserved_bytes),
-                number(low) if low == high else f"{number(low)}…{number(high)}",
-                number(room["headroom_total_bytes"]),
-                percent(room["headroom_share"], 1),
-            ]
-        )
-    head = (
-        "class,kind,scheduling,prio,ECN kmin B,kmax B,pmax,alpha,reserve B/port,"
-        "headroom B/port,total B,of buffer"
-    ).split(",")
-    return table(head, rows, text_columns=3)
-
-
-def _buffer_rows(buffer: dict[str, Any]) -> list[tuple[str, str]]:
-    whole = buffer["buffer_bytes"]
-    return [
-        *([("ASIC", _asic(buffer["asic"]))] if buffer["asic"] else []),
-        ("total", f"{number(whole)} B a switch"),
-        *(
-            (name, f"{number(buffer[f'{name}_bytes'])} B, {percent(share, 1)}")
-            for name in ("headroom", "reserved", "shared")
-            for share in [buffer[f"{name}_bytes"] / whole]
-        ),
-        *(
-            (f"  {' + '.join(pool['classes'])}", f"{number(pool['bytes'])} B")
-            for pool in buffer["pools"]
-            if len(buffer["pools"]) > 1
-        ),
-        ("at", f"{buffer['switch']}, {buffer['ports']} ports: the one with the least shared"),
-    ]
-
-
-def _asic(name: Any) -> str:
-    return f"{name}: {describe_asic(ASICS[name])}"
-
-
-def _pfc_rows(case: Case) -> list[tuple[str, str]]:
-    pfc, dog = case.base.pfc, case.base.pfc.watchdog
-    pause = "holds until resumed"
-    if pfc.quanta:
-        hold_us = pfc.quanta * 512 / case.network.host_rate_bps * 1e6
-        pause = f"{number(pfc.quanta)} quanta, {short(hold_us)} us at host rate, sent again after "
-        pause += percent(pfc.refresh_fraction, 0)
-    watchdog = (
-        f"{dog.action}, after {short(dog.detection_us)} us, until {short(dog.restoration_us)} us "
-        f"without pauses; looks every {short(dog.poll_us)} us"
-    )
-    rows = [("pause", pause), ("watchdog", watchdog if dog.enabled else "off")]
-    for storm in case.base.faults.storms:
-        end = "for ever" if storm.stop_us is None else f"to {short(storm.stop_us)} us"
-        text = f"host {storm.host} pauses class {storm.traffic_class} from "
-        rows.append(("storm", f"{text}{short(storm.start_us)} us {end}"))
-    return rows
-
-
-def _nic_rows(nic: NicConfig) -> list[tuple[str, str]]:
-    cnp = "packets" if nic.cnp_mode == "packet" else "echoed in ACKs"
-    window_bytes = nic.sender_window_bytes
-    window = f"{number(window_bytes)} B" if window_bytes else "none"
-    order = f"any, gaps count after {short(nic.reorder_wait_us)} us" if nic.out_of_order else "kept"
-    return [
-        ("MTU", f"{number(nic.mtu_bytes)} B, headers {nic.header_bytes} B"),
-        ("ACK", f"every {nic.ack_every} packets, class {nic.ack_class or 'of the data'}"),
-        (
-            "CNP",
-            f"{cnp}, at most one in {short(nic.cnp_interval_us)} us, "
-            f"class {nic.cnp_class or 'of the data'}",
-        ),
-        ("window", window),
-        ("order of data", order),
-        ("recovery", nic.recovery),
-        (
-            "timeout",
-            f"{short(nic.retransmit_timeout_us)} us, {nic.retry_limit} retries"
-            if nic.retransmit_timeout_us
-            else "never",
-        ),
-    ]
 
 
 def _tenant_rows(case: Case, tenants: dict[str, Any]) -> list[tuple[str, str]]:
@@ -241,7 +145,7 @@ def _tenant_rows(case: Case, tenants: dict[str, Any]) -> list[tuple[str, str]]:
                 if isinstance(job, FlowList | PoissonJob)
                 else ""
             )
-            rows.append(("", f"  {job.kind}: {flows or _job(job)}{_span(job)}"))
+            rows.append(("", f"  {job.kind}: {flows or _job(job)}{_span(job)}{_nccl(job)}"))
         rows += [("", f"  {line}") for line in _sender_lines(case, tenant)]
     return rows
 
@@ -269,20 +173,41 @@ def _on_nvlink(planned: dict[str, Any]) -> str:
 
 
 def _job(job: Any) -> str:
+    """Size and rhythm in words where they are known, then all else that is given."""
     if isinstance(job, TraceJob):
         return f"{job.file}" + (f", {job.rounds} rounds" if job.rounds else "")
-    text = f"{number(job.bytes)} B"
+    words, said = [], {"kind", "start_us", "stop_us", "nccl", "rounds", "bytes"}
+    if hasattr(job, "bytes"):
+        words.append(f"{number(job.bytes)} B")
     if isinstance(job, Incast):
-        text += f" from each of {job.degree} senders every {short(job.period_us)} us"
-    else:
-        text += f", compute {short(job.compute_us)} us" if job.compute_us else ""
-        text += f" ± {percent(job.jitter, 0)}" if job.compute_us and job.jitter else ""
-    return text + (f", {job.rounds} rounds" if job.rounds else "")
+        words[0] += f" from each of {job.degree} senders every {short(job.period_us)} us"
+        said |= {"degree", "period_us"}
+    elif isinstance(job, RoundsJob):
+        jitter = f" ± {percent(job.jitter, 0)}" if job.jitter else ""
+        words += [f"compute {short(job.compute_us)} us{jitter}"] if job.compute_us else []
+        said |= {"compute_us", "jitter"}
+    given = job.model_dump(mode="json", exclude_defaults=True, exclude=said)
+    words += [f"{name} {_setting(value)}" for name, value in _flat(given)]
+    return ", ".join(words + ([f"{job.rounds} rounds"] if job.rounds else []))
+
+
+def _flat(given: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted paths and values."""
+    for name, value in given.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{path}{name}.")
+        else:
+            yield path + name, value
 
 
 def _span(job: Any) -> str:
     start = f", from {short(job.start_us)} us" if job.start_us else ""
     return start + (f", until {short(job.stop_us)} us" if job.stop_us else "")
+
+
+def _nccl(job: Any) -> str:
+    given = job.nccl.given if job.nccl else ()
+    return "".join(f", {name} {getattr(job.nccl, name)}" for name in given)
 
 
 def _with_dcqcn(case: Case) -> list[str]:
@@ -302,6 +227,14 @@ def _dcqcn_table(case: Case) -> str:
 def _setting(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if value is None:
+        return "none"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_setting, value))}]"
+    if callable(value):
+        return str(getattr(value, "__name__", value))
+    if isinstance(value, str):
+        return value
     return short(value) if value else "0"
 
 

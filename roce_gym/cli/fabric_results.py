@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_gym.assembly.dscp import mismatches
+from roce_gym.assembly.link_events import loss_causes
 from roce_gym.cli.pfc_results import drops_by_cause, facing, leading, pfc_results
 from roce_gym.cli.tally import Tally
 from roce_gym.config import Scenario, Settings
 from roce_gym.topology.graph import Network
-from roce_gym.units import PS_PER_S
+from roce_gym.units import PS_PER_S, us_to_ps
 
 
 def fabric_results(
@@ -44,9 +45,10 @@ def fabric_results(
         "drops": drops,
         "dscp_mismatches": mismatches(scenario, network),
         "lost_packets": int(sums["lost_packets"].sum()),
-        "losses": _losses(sums["lost_packets"], network),
+        "losses": _losses(tally, scenario, network),
         **_queue_results(tally, scenario, settings, network, out),
         "unreachable_queue_pairs": 0 if tally.last is None else tally.last.unreachable_qps,
+        "cables_down": _cables_down(scenario, tally.duration_ps),
         "failed_queue_pairs": 0 if tally.last is None else tally.last.failed_qps,
         "events": tally.events,
         **pfc_results(tally, scenario, network),
@@ -88,10 +90,26 @@ def _queue_results(
     }
 
 
-def _losses(lost: NDArray[np.int64], network: Network) -> list[dict[str, Any]]:
-    """Links that lost packets, most first."""
+def _losses(tally: Tally, scenario: Scenario, network: Network) -> list[dict[str, Any]]:
+    """Links that lost packets, and why, most first."""
+    lost = tally.sums["lost_packets"]
     links = sorted(np.flatnonzero(lost).tolist(), key=lambda link: -int(lost[link]))
-    return [{"port": leading(network, link), "packets": int(lost[link])} for link in links]
+    causes = loss_causes(scenario, network, tally.duration_ps) if links else []
+    return [
+        {"port": leading(network, link), "packets": int(lost[link]), "cause": causes[link]}
+        for link in links
+    ]
+
+
+def _cables_down(scenario: Scenario, now_ps: int) -> list[str]:
+    """Fields of the scenario: link events by which a cable is down at the end."""
+    return [
+        f"link_events.{i}"
+        for i, event in enumerate(scenario.link_events)
+        if event.kind == "down"
+        and us_to_ps(event.start_us) <= now_ps
+        and (event.stop_us is None or now_ps < us_to_ps(event.stop_us))
+    ]
 
 
 def _share(part: NDArray[np.int64], whole: NDArray[np.int64]) -> float:

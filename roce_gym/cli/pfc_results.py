@@ -16,13 +16,14 @@ from roce_gym.units import PS_PER_US
 
 
 def pfc_results(tally: Tally, scenario: Scenario, network: Network) -> dict[str, Any]:
-    """Keys `first_pause`, `ports`, `watchdog`, `deadlock`.
+    """Keys `first_pause`, `pausing_hosts`, `ports`, `watchdog`, `deadlock`.
 
     Precondition: one interval or more were added.
     """
     names = [c.name for c in scenario.classes]
     return {
         "first_pause": _first_pause(tally, network, names),
+        "pausing_hosts": _pausing_hosts(tally, network, names),
         "ports": _ports(tally, scenario, network),
         "watchdog": _watchdog(tally, network, names),
         "deadlock": _deadlock(tally.deadlocked, network, names),
@@ -81,6 +82,24 @@ def _first_pause(tally: Tally, network: Network, names: list[str]) -> dict[str, 
         "port": facing(network, link),
         "class": names[column],
     }
+
+
+def _pausing_hosts(tally: Tally, network: Network, names: list[str]) -> list[dict[str, Any]]:
+    """NICs that paused their switch, which healthy ones do not: the longest first."""
+    assert tally.last is not None
+    sent = tally.sums["pause_frames"] * (network.link_dst < network.num_hosts)[:, None]
+    sent[network.is_nvlink] = 0
+    hosts = [
+        {
+            "port": network.describe(int(network.link_dst[link])),
+            "class": names[int(column)],
+            "pause_frames": int(sent[link, column]),
+            "first_pause_us": int(tally.last.first_pause_ps[link, column]) / PS_PER_US,
+            "paused_share": int(tally.sums["paused_ps"][link, column]) / tally.duration_ps,
+        }
+        for link, column in zip(*np.nonzero(sent), strict=True)
+    ]
+    return sorted(hosts, key=lambda host: -host["paused_share"])
 
 
 def _ports(tally: Tally, scenario: Scenario, network: Network) -> list[dict[str, Any]]:

@@ -10,12 +10,19 @@ from roce_gym.cli.text import facts, left_out, number, percent, table
 
 _MAX_PLACES = 5
 
+_ENDED = {
+    "deadlock": " (ended by a deadlock)",
+    "failed": " (queue pairs failed)",
+    "unreachable": " (queue pairs are cut off)",
+}
+"""By status; of others there is nothing to say."""
+
 
 def report(found: dict[str, Any]) -> str:
     """Text for a terminal, of what :mod:`roce_gym.cli.run` found."""
     settings = "the scenario's own" if found["preset"] == "default" else found["preset"]
     changes = "".join(f"  {change}" for change in found["changes"])
-    ended = " (ended by a deadlock)" if found["status"] == "deadlock" else ""
+    ended = _ENDED.get(found["status"], "")
     parts = [
         f"{found['scenario']}, seed {found['seed']}, {number(found['duration_us'], 0)} us"
         f" simulated in {found['wall_time_s']:.2f} s{ended}; settings: {settings}{changes}"
@@ -135,7 +142,9 @@ def _fabric(fabric: dict[str, Any]) -> list[tuple[str, str]]:
     if fabric["dscp_mismatches"]:
         rows.append(("DSCP MISMATCH", mismatch_text(fabric["dscp_mismatches"])))
     if fabric["unreachable_queue_pairs"]:
-        rows.append(("CUT OFF", f"{fabric['unreachable_queue_pairs']} queue pairs have no route"))
+        down = ", ".join(fabric["cables_down"])
+        text = f"{fabric['unreachable_queue_pairs']} queue pairs have no route"
+        rows.append(("CUT OFF", text + (f"; cables are down by {down}" if down else "")))
     if fabric["failed_queue_pairs"]:
         rows.append(("FAILED", f"{fabric['failed_queue_pairs']} queue pairs passed retry limit"))
     return rows
@@ -151,6 +160,14 @@ def _pfc(fabric: dict[str, Any]) -> Iterator[tuple[str, str]]:
         text = f"{_of_class(full)}: {number(full['peak_bytes'])} B, when headroom began at "
         text += f"{number(full['peak_limit_bytes'])} B; {number(full['headroom_peak_bytes'])} of "
         yield "fullest port", f"{text}{number(full['headroom_bytes'])} B of headroom"
+    if fabric["pausing_hosts"]:
+        texts = [
+            f"{_of_class(host)} sends pauses: {number(host['pause_frames'])} frames since "
+            f"{number(host['first_pause_us'])} us, {percent(host['paused_share'])} of the time"
+            for host in fabric["pausing_hosts"][:_MAX_PLACES]
+        ]
+        more = len(fabric["pausing_hosts"]) - _MAX_PLACES
+        yield "PAUSING NIC", "; ".join(texts) + (f"; {more} more" if more > 0 else "")
     dog = fabric["watchdog"]
     if dog["storms"]:
         ports = ", ".join(map(_of_class, dog["ports"][:_MAX_PLACES]))
@@ -179,7 +196,8 @@ def _counted(total: int, places: list[dict[str, Any]]) -> str:
     text = f"{number(total)} packets"
     shown = [
         f"{number(place['packets'])} at {place['port']}"
-        + (f" ({place['class']}): {place['cause']}" if "class" in place else "")
+        + (f" ({place['class']})" if "class" in place else "")
+        + f": {place['cause']}"
         for place in places[:_MAX_PLACES]
     ]
     more = len(places) - len(shown)

@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     print(to_json(found) if arguments.json else report(found))
     if interrupted:
         print("interrupted: these results are partial", file=sys.stderr)
-    elif status == "deadlock":
-        print("deadlock: these results are partial", file=sys.stderr)
+    elif status != "completed":
+        print(f"{status}: these results are partial", file=sys.stderr)
     return _INTERRUPTED if interrupted else 0
 
 
@@ -77,8 +77,15 @@ def _simulate(
             ticker.show(f"{100 * fabric.now_ps / horizon_ps:.0f} % simulated")
         wall_s = time.perf_counter() - began
         outputs.finish()
-    status = "deadlock" if fabric.is_deadlocked else "completed"
+    status = "deadlock" if fabric.is_deadlocked else _status(tally)
     return tally, wall_s, "interrupted" if interrupts.hit else status
+
+
+def _status(tally: Tally) -> str:
+    """How a run ended that came to its horizon."""
+    if tally.last is None or not (tally.last.failed_qps or tally.last.unreachable_qps):
+        return "completed"
+    return "failed" if tally.last.failed_qps else "unreachable"
 
 
 def _measured(case: Case, latency: bool) -> Case:
@@ -176,7 +183,11 @@ def _flows_alone(case: Case, tenant: int) -> dict[int, dict[int, float]]:
 def _results(
     case: Case, tally: Tally, alone: dict[int, Any] | None, wall_s: float, status: str
 ) -> dict[str, Any]:
-    """What is printed; `status` is "completed", "interrupted", or "deadlock" if that ended it."""
+    """What is printed.
+
+    `status` is "interrupted" or "deadlock" if that ended the run; "failed" if queue pairs have
+    passed their retry limit, "unreachable" if to some no route leads at the end; else "completed".
+    """
     tenants = tenant_results(tally, case.base, case.plan, alone)
     fabric = fabric_results(tally, case.base, case.settings, case.network)
     add_bandwidth(tenants, fabric, tally, case.plan)

@@ -11,6 +11,8 @@ from roce_gym.config.dscp import Dscp, DscpConfig
 from roce_gym.config.fields import MAX_PRIORITIES, Bytes, Model, NonNegative, Positive
 from roce_gym.config.settings import MAX_WEIGHT, BufferConfig, EcnConfig, ShaperConfig
 
+XON_OFFSET_BYTES = 3072
+
 
 class TrafficClass(Model):
     """One of the 8 priorities, as all switches and NICs treat it."""
@@ -45,7 +47,8 @@ class TrafficClass(Model):
         None, description="headroom as a multiple of rate x one-way delay of each port"
     )
     xon_offset_bytes: Bytes = Field(
-        3072, description="resume this far below the threshold; 3 KiB as in the HPCC simulator"
+        XON_OFFSET_BYTES,
+        description="resume this far below the threshold; 3 KiB as in the HPCC simulator",
     )
     ecn: EcnConfig | None = Field(None, description="None: from the preset")
     buffer: BufferConfig | None = Field(None, description="None: from the preset")
@@ -64,6 +67,11 @@ class TrafficClass(Model):
                     f"{field} = {value!r} is for PFC, which a class with lossless = false does "
                     "not have; leave it out, or set lossless = true"
                 )
+        if not self.lossless and self.xon_offset_bytes != XON_OFFSET_BYTES:
+            raise ValueError(
+                f"xon_offset_bytes = {self.xon_offset_bytes} is for PFC, which a class with "
+                "lossless = false does not have; leave it out, or set lossless = true"
+            )
         if self.buffer is not None:
             require_lossy_limit(self.buffer, self.lossless)
         return self

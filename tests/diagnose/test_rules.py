@@ -34,38 +34,28 @@ def found(*case):
 # --------------------------------------------------------------------------- scenarios
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(8))
 def test_gray_failure(seed):
-    """The fibre from switch 11 to switch 9, if it lost anything that seed."""
+    """The fibre from switch 11 to switch 9."""
     timeline = timeline_of("gray_failure", seed)
     lost = np.nansum(timeline.values["SAI_PORT_STAT_IF_IN_ERRORS"][-1])
-    suspects = diagnose(timeline)
-    if not lost:
-        assert suspects == []
-        return
-    (one,) = suspects
+    assert lost > 0
+    (one,) = diagnose(timeline)
     assert (one.rule, one.device, one.port) == ("corrupting_link", "switch 11", "Ethernet1")
     assert "from switch 11 to switch 9" in one.verdict
     assert f"received {lost:.0f} packets with a wrong checksum" in one.evidence[0]
 
 
-def test_gray_failure_loses_something_in_most_seeds():
-    """So that the test above tests something."""
-    errors = [
-        timeline_of("gray_failure", seed).values["SAI_PORT_STAT_IF_IN_ERRORS"][-1]
-        for seed in range(5)
-    ]
-    assert sum(np.nansum(values) > 0 for values in errors) >= 3
-    assert np.nansum(errors[0]) > 0  # the seed that `roce-gym diagnose gray_failure` takes
-
-
-SLOW = "link_events=[{kind: slow, between: [11, 9], direction: forward, rate_gbps: 60}]"
+SLOW = (
+    "link_events=[{kind: slow, between: [11, 9], direction: forward, rate_gbps: 60}]",
+    "control.horizon_us=20_000",
+)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_slow_fibre(seed):
     """Pauses rise, throughput does not."""
-    first = diagnose(timeline_of("gray_failure", seed, SLOW))[0]
+    first = diagnose(timeline_of("gray_failure", seed, *SLOW))[0]
     assert (first.rule, first.device, first.port) == ("slow_link", "switch 11", "Ethernet1")
     assert "sent at 60.0 Gb/s, 30 % of its speed" in first.evidence[0]
 
@@ -133,7 +123,7 @@ def test_silent_loss():
 
 
 HEALTHY = [
-    ("gray_failure", "link_events=[]"),
+    ("gray_failure", "link_events=[]", "control.horizon_us=20_000"),
     ("pfc_storm", "faults.storms=[]"),
     ("spray_vs_ecmp", "routing.policy=adaptive"),
     ("rail_ring",),

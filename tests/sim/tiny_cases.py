@@ -259,8 +259,8 @@ def _classes(r: random.Random) -> list[dict[str, Any]]:
             "priority": priority,
             "lossless": r.random() < 0.6,
             "scheduling": r.choice(["strict", "round_robin"]),
-            "xon_offset_bytes": r.choice([0, 500, 3_072]),
         }
+        xon_offset_bytes = r.choice([0, 500, 3_072])
         headroom = r.choice(["auto", "auto", "bytes", "delays"])
         given: dict[str, Any] = {}
         if headroom == "bytes":
@@ -268,7 +268,7 @@ def _classes(r: random.Random) -> list[dict[str, Any]]:
         elif headroom == "delays":
             given["headroom_rate_delays"] = r.choice([0.5, 2.0, 3.3])
         if chosen["lossless"]:
-            chosen |= given
+            chosen |= given | {"xon_offset_bytes": xon_offset_bytes}
         out.append(chosen)
     return out
 
