@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from roce_gym.cli.bandwidth import add_bandwidth
 from roce_gym.cli.fabric_results import fabric_results
@@ -15,30 +18,22 @@ from roce_gym.config import Scenario
 from roce_gym.fabric import Fabric
 from roce_gym.reference import ALONE_PRESET
 from roce_gym.topology.graph import Network
-from roce_gym.units import PS_PER_S
+from roce_gym.units import PS_PER_S, us_to_ps
 
-Tick = Callable[[float], None]
-"""Is told the share of a run that is done."""
+Tick = Callable[[], None]
+"""Is called after each control interval."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run gave; None where nothing ended.
+    """What a run gave; NaN where nothing ended.
 
     Attributes:
-        pfc_frames_per_s: of the port that sends most.
-        neighbour_slowdown: CCT / CCT alone - 1, mean of all tenants but the noisy one.
-        tail_latency_us: of packets, 99.99th percentile.
-        message_latency_us: of messages, 99th percentile.
-        effective_bandwidth: time that what ended needs alone over the time that it took.
+        values: by the `key` of each row of the table, see `table.ROWS`.
         detail: all results, as `roce-gym run --json` has them.
     """
 
-    pfc_frames_per_s: float
-    neighbour_slowdown: float | None
-    tail_latency_us: float | None
-    message_latency_us: float | None
-    effective_bandwidth: float | None
+    values: dict[str, float]
     detail: dict[str, Any]
 
 
@@ -49,11 +44,11 @@ def alone_us(scenario: Scenario, seed: int, network: Network, tick: Tick) -> dic
     """
     out: dict[int, float] = {}
     first = 0
-    for index, tenant in enumerate(scenario.tenants):
+    for tenant in scenario.tenants:
         fabric = Fabric(
             scenario, seed, preset=ALONE_PRESET, only_tenant=tenant.name, network=network
         )
-        tally = _run(fabric, lambda done, i=index: tick((i + done) / len(scenario.tenants)))
+        tally = _run(fabric, tick)
         for own in range(len(tenant.jobs)):
             _, times = tally.completions(own)
             if len(times):
@@ -85,26 +80,29 @@ def measure(
     whole = fabric_results(tally, scenario, fabric.settings, network)
     add_bandwidth(tenants, whole, tally, fabric.plan)
     add_latency(tenants, whole, tally.latency)
-    harms = [
-        found["interference"]
-        for name, found in tenants.items()
-        if name != noisy and found["interference"] is not None
-    ]
-    seconds = tally.duration_ps / PS_PER_S
-    return Measured(
-        pfc_frames_per_s=whole["pause_frames_of_worst_port"] / seconds,
-        neighbour_slowdown=sum(harms) / len(harms) if harms else None,
-        tail_latency_us=whole["latency"]["packet"]["p99_99_us"],
-        message_latency_us=whole["latency"]["message"]["p99_us"],
-        effective_bandwidth=whole["effective_bandwidth_share"],
-        detail={"tenants": tenants, "fabric": whole},
-    )
+    others = [index for index, tenant in enumerate(scenario.tenants) if tenant.name != noisy]
+    harms = [list(tenants.values())[index]["interference"] for index in others]
+    known = [harm for harm in harms if harm is not None]
+    latency = whole["latency"]
+    values = {
+        "pfc_frames_per_s": whole["pause_frames_of_worst_port"] / (tally.duration_ps / PS_PER_S),
+        "neighbour_slowdown": float(np.mean(known)) if known else math.nan,
+        "worst_neighbour_slowdown": max(known, default=math.nan),
+        "packet_p99_us": latency["packet"]["p99_us"],
+        "packet_p99_99_us": latency["packet"]["p99_99_us"],
+        "message_p99_us": latency["message"]["p99_us"],
+        "effective_bandwidth": whole["effective_bandwidth_share"],
+        "goodput_gbps": whole["goodput_gbps"],
+        "dropped_packets": whole["dropped_packets"],
+    }
+    filled = {key: math.nan if value is None else float(value) for key, value in values.items()}
+    return Measured(filled, {"tenants": tenants, "fabric": whole})
 
 
 def _run(fabric: Fabric, tick: Tick) -> Tally:
     control, tally = fabric.scenario.control, Tally()
-    while fabric.now_ps < control.horizon_us * 1e6 and not fabric.is_deadlocked:
-        left_us = control.horizon_us - fabric.now_ps / 1e6
-        tally.add(fabric.advance(us=min(control.interval_us, left_us)))
-        tick(fabric.now_ps / 1e6 / control.horizon_us)
+    end_ps, step_ps = us_to_ps(control.horizon_us), us_to_ps(control.interval_us)
+    while fabric.now_ps < end_ps and not fabric.is_deadlocked:
+        tally.add(fabric.advance(ps=min(step_ps, end_ps - fabric.now_ps)))
+        tick()
     return tally
