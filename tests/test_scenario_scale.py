@@ -58,7 +58,7 @@ def test_a_drawn_scenario_stays_as_it_is():
 
 @pytest.mark.parametrize("scale", [256, 1024, 16_384])
 def test_case_study_at_any_scale(scale):
-    """All GPUs have a job, no GPU two of them but the writers of checkpoints; groups do not grow."""
+    """Every GPU is in one training job; groups do not grow."""
     scenario = load_scenario(NAME, overrides=[f"scale={scale}"])
     network = build_network(scenario.topology)
     assert network.num_hosts == scale

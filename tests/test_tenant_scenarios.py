@@ -15,7 +15,7 @@ SEEDS = (0, 1, 2)
 
 
 class Run:
-    """Mean times of rounds in us by tenant, pause frames a second and switch port, bytes on spines."""
+    """Mean times of rounds in us, pause frames a second and switch port, bytes on spines."""
 
     def __init__(self, name, changes, preset, seed, only):
         scenario = load_scenario(name, seed, changes)
@@ -28,9 +28,7 @@ class Run:
             tenant.name: float(times[owner == i].mean()) if (owner == i).any() else math.nan
             for i, tenant in enumerate(scenario.tenants)
         }
-        self.hosts = {
-            scenario.tenants[job.tenant].name: tuple(map(int, job.hosts)) for job in jobs
-        }
+        self.hosts = {scenario.tenants[job.tenant].name: tuple(map(int, job.hosts)) for job in jobs}
         network = fabric.network
         into = network.into_switch
         seconds = scenario.control.horizon_us / 1e6
@@ -67,9 +65,7 @@ def interference(tenant, *changes, seed):
 
 
 def test_two_tenants_ecmp__who_loses_depends_on_the_seed():
-    harm = {
-        seed: [interference(t, seed=seed) for t in ("left", "right")] for seed in range(6)
-    }
+    harm = {seed: [interference(t, seed=seed) for t in ("left", "right")] for seed in range(6)}
     worst = {seed: max(both) for seed, both in harm.items()}
     assert sum(one > 0.5 for one in worst.values()) >= 2
     assert min(worst.values()) < 0.05
@@ -123,7 +119,8 @@ SCATTERED = tuple(
 
 def test_placement_islands__each_has_as_few_leaves_as_can_be():
     leaves = {
-        name: {host // 8 for host in hosts} for name, hosts in run("placement_islands").hosts.items()
+        name: {host // 8 for host in hosts}
+        for name, hosts in run("placement_islands").hosts.items()
     }
     assert {name: len(of) for name, of in leaves.items()} == {
         "large": 2,
@@ -152,14 +149,43 @@ def test_placement_islands__nobody_meets_anybody(seed):
 
 
 def test_noisy_neighbor__presets():
-    """Without marks pauses do all, and all is faster; with the paper's, nothing is paused."""
+    """Without marks pauses do all, and all is faster; with the paper's, both are slowest."""
     found = {
-        preset: [mean(q, "noisy_neighbor", preset=preset) for q in (cct("training"), cct("checkpoint"), pauses)]
+        preset: [
+            mean(q, "noisy_neighbor", preset=preset)
+            for q in (cct("training"), cct("checkpoint"), pauses)
+        ]
         for preset in ("pfc_only", "connectx_default", "dcqcn_paper")
     }
     training, checkpoint, paused = zip(*found.values(), strict=True)
     assert training[0] < training[1] < training[2] and checkpoint[0] < checkpoint[1] < checkpoint[2]
     assert paused[0] > 50 * paused[1] and paused[2] < paused[1]
+
+
+CONNECTX = {"byte_counter_bytes": 32767 * 64}
+GENTLE = CONNECTX | {"alpha_cap": 0.05, "increase_timer_us": 20, "rate_ai_mbps": 1000}
+BETTER = (
+    "classes.checkpoint.ecn={kmin_bytes: 20000, kmax_bytes: 40000, pmax: 0.2}",
+    f"tenants.training.dcqcn={GENTLE}",
+    f"tenants.checkpoint.dcqcn={CONNECTX | {'increase_timer_us': 50, 'rate_ai_mbps': 500}}",
+)
+
+
+def test_noisy_neighbor__better_settings_exist():
+    """Better for the ring than any preset, and by the score: weights 5 to 1, and pauses."""
+
+    def j(*changes, preset=None):
+        ring, burst, paused = (
+            mean(q, "noisy_neighbor", *changes, preset=preset)
+            for q in (cct("training"), cct("checkpoint"), pauses)
+        )
+        return ring, (5 * math.log(ring) + math.log(burst)) / 6 + 0.1 * math.log10(1 + paused / 30)
+
+    ring, score = j(*BETTER)
+    for preset in ("pfc_only", "connectx_default", "dcqcn_paper"):
+        other_ring, other_score = j(preset=preset)
+        assert ring < other_ring and score < other_score - 0.05
+    assert mean(pauses, "noisy_neighbor", *BETTER) < 30
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -171,7 +197,7 @@ def test_moe_all_to_all__colliding_hashes_are_what_the_ring_waits_for(seed):
     assert not set(ecmp.hosts["experts"]) & set(ecmp.hosts["dense"])
     assert adaptive.cct_us["dense"] < 1.1 * alone
     assert ecmp.cct_us["dense"] > 1.8 * adaptive.cct_us["dense"]
-    assert ecmp.pauses > 300 and adaptive.pauses == 0
+    assert ecmp.pauses > 50 and adaptive.pauses == 0
 
 
 OWN_CLASS = (

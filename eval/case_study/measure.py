@@ -16,9 +16,10 @@ from roce_gym.cli.tally import Tally
 from roce_gym.cli.tenant_results import tenant_results
 from roce_gym.config import Scenario
 from roce_gym.fabric import Fabric
+from roce_gym.latency import QUANTILES
 from roce_gym.reference import ALONE_PRESET
 from roce_gym.topology.graph import Network
-from roce_gym.units import PS_PER_S, us_to_ps
+from roce_gym.units import PS_PER_S, PS_PER_US, us_to_ps
 
 Tick = Callable[[], None]
 """Is called after each control interval."""
@@ -84,12 +85,17 @@ def measure(
     harms = [list(tenants.values())[index]["interference"] for index in others]
     known = [harm for harm in harms if harm is not None]
     latency = whole["latency"]
+    assert tally.latency is not None
+    felt = tally.latency.of("packet", others).quantile_ps(QUANTILES["p99_99"]) / PS_PER_US
+    seconds = tally.duration_ps / PS_PER_S
     values = {
-        "pfc_frames_per_s": whole["pause_frames_of_worst_port"] / (tally.duration_ps / PS_PER_S),
+        "pfc_frames_per_s": whole["pause_frames_of_worst_port"] / seconds,
+        "neighbour_pfc_frames_per_s": _frames(tally, scenario, others) / seconds,
         "neighbour_slowdown": float(np.mean(known)) if known else math.nan,
         "worst_neighbour_slowdown": max(known, default=math.nan),
         "packet_p99_us": latency["packet"]["p99_us"],
         "packet_p99_99_us": latency["packet"]["p99_99_us"],
+        "neighbour_packet_p99_99_us": felt,
         "message_p99_us": latency["message"]["p99_us"],
         "effective_bandwidth": whole["effective_bandwidth_share"],
         "goodput_gbps": whole["goodput_gbps"],
@@ -97,6 +103,13 @@ def measure(
     }
     filled = {key: math.nan if value is None else float(value) for key, value in values.items()}
     return Measured(filled, {"tenants": tenants, "fabric": whole})
+
+
+def _frames(tally: Tally, scenario: Scenario, tenants: list[int]) -> int:
+    """Pause frames of the worst port in the classes of some tenants."""
+    used = {scenario.tenants[index].traffic_class for index in tenants}
+    columns = [i for i, one in enumerate(scenario.classes) if one.name in used]
+    return int(tally.sums["pause_frames"][:, columns].sum(axis=1).max())
 
 
 def _run(fabric: Fabric, tick: Tick) -> Tally:

@@ -39,8 +39,8 @@ class Collective(RoundsJob):
     bytes: Volume
     group_ranks: Annotated[int, Field(ge=2)] | None = Field(
         None,
-        description="the tenant is cut into as few equal groups of at most so many ranks as can be, "
-        "each of which has a collective of its own, all at once; None: one of all",
+        description="the tenant is cut into as few equal groups of at most so many ranks as can "
+        "be, each of which has a collective of its own, all at once; None: one of all",
     )
     groups: Literal["neighbours", "spread"] = Field(
         "neighbours",

@@ -1,7 +1,7 @@
 """Scenarios of any size: numbers that grow with the scenario's `scale`.
 
-    scale: 256                                 # for instance GPUs
-    topology: { pods: { times_scale: 0.00390625 }, … }      # 1 for each 256 of them, rounded up
+scale: 256                                 # for instance GPUs
+topology: { pods: { times_scale: 0.00390625 }, … }      # 1 for each 256 of them, rounded up
 """
 
 from __future__ import annotations

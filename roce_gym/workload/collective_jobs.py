@@ -45,8 +45,8 @@ def _groups(job: Collective, place: JobPlace) -> list[tuple[int, ...]]:
     size = n // count
     if n % count or size < 2:
         raise ConfigError(
-            f"{place.name}.group_ranks = {job.group_ranks} does not cut {n} hosts into equal groups "
-            "of at most so many, two or more"
+            f"{place.name}.group_ranks = {job.group_ranks} does not cut {n} hosts into equal "
+            "groups of at most so many, two or more"
         )
     if job.groups == "spread":
         return [tuple(range(first, n, count)) for first in range(count)]
