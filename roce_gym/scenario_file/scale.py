@@ -53,4 +53,4 @@ def _grown(factor: Any, field: str, scale: int | None) -> int:
         raise ConfigError(
             f"{field}.{FACTOR} = {factor!r} is not allowed; allowed: above 0, to {MAX_SCALE}"
         )
-    return max(1, math.ceil(factor * scale - _ROUNDING))
+    return max(1, math.ceil(float(factor) * scale - _ROUNDING))
