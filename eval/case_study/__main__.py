@@ -12,12 +12,14 @@ from typing import Any
 
 from eval.case_study.measure import Measured, alone_us, measure
 from eval.case_study.table import table
-from eval.case_study.variants import variants
+from eval.case_study.variants import Variant, variants
 from eval.progress import Counter
 from roce_gym.config import Scenario
 from roce_gym.errors import RoceGymError
+from roce_gym.fabric import Fabric
 from roce_gym.reference import num_steps
 from roce_gym.topology import build_network
+from roce_gym.topology.graph import Network
 
 SEEDS = 3
 """DCQCN is chaotic: one run tells little."""
@@ -60,6 +62,7 @@ def run(changes: Sequence[str], seeds: int) -> dict[str, list[Measured]]:
         network = build_network(base.topology)
         if counter is None:
             print(_what(base, network.num_hosts, seeds), file=sys.stderr)
+            _require_room(both, network)
             runs = len(base.tenants) + len(both)
             counter = Counter("simulated", seeds * runs * num_steps(base.control))
         alone = alone_us(base, seed, network, counter.add)
@@ -67,6 +70,17 @@ def run(changes: Sequence[str], seeds: int) -> dict[str, list[Measured]]:
             one = measure(variant.scenario, seed, network, alone, NOISY, counter.add)
             found.setdefault(variant.name, []).append(one)
     return found
+
+
+def _require_room(both: Sequence[Variant], network: Network) -> None:
+    """Whether buffers are large enough for all classes, before anything runs.
+
+    Raises:
+        ConfigError: they are not.
+    """
+    for variant in both:
+        first = variant.scenario.tenants[0].name
+        Fabric(variant.scenario, only_tenant=first, network=network)
 
 
 def _what(scenario: Scenario, hosts: int, seeds: int) -> str:

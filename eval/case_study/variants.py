@@ -11,9 +11,13 @@ from roce_gym.scenario_file import apply_overrides, draw, load_raw
 
 SCENARIO = "case_study_8_tenants"
 
-RESERVED_BYTES = 40_000
-"""A choice: at each port and for each class, 100 Gb/s x 3.2 us, so that a class in which little is
-under way is not paused because others hold the buffer."""
+RESERVED_BYTES = 16_384
+"""A choice: at each port and for each class, four payloads of 4,096 B, so that a class in which
+little is under way is not paused because others hold the buffer."""
+
+HEADROOM_POOL_BYTES = 8_000_000
+"""A choice: headroom of 8 classes at each port would take more than half of a spine's 32 MB, so
+that they share a quarter of the buffer for it, as SONiC's `xoff` pool has it."""
 
 TUNED_PRESET = "multi_tenant_tuned"
 
@@ -66,4 +70,9 @@ def tuned(raw: dict[str, Any]) -> dict[str, Any]:
         tenant | {"traffic_class": owners[i % len(owners)]["name"]}
         for i, tenant in enumerate(tenants)
     ]
-    return raw | {"preset": TUNED_PRESET, "classes": classes, "tenants": tenants}
+    return raw | {
+        "switch": (raw.get("switch") or {}) | {"headroom_pool_bytes": HEADROOM_POOL_BYTES},
+        "preset": TUNED_PRESET,
+        "classes": classes,
+        "tenants": tenants,
+    }

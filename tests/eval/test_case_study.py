@@ -60,10 +60,17 @@ def test_variants_differ_in_classes_and_settings_only():
     assert len(after.classes) == 8 and after.preset == "multi_tenant_tuned"
     assert all(t.dcqcn.initial_alpha == 0.5 for t in before.tenants)
     assert all(t.dcqcn is None for t in after.tenants)
-    same = {"classes": (), "preset": "", "tenants": ()}
+    same = {"classes": (), "preset": "", "tenants": (), "switch": before.switch}
     assert before.model_copy(update=same) == after.model_copy(update=same)
     for one, other in zip(before.tenants, after.tenants, strict=True):
         assert (one.name, one.hosts, one.jobs) == (other.name, other.hosts, other.jobs)
+
+
+def test_buffers_too_small_for_so_many_classes(capsys):
+    """Said before the runs alone, not after them."""
+    assert command.main(["--set", "switch.buffer_bytes=9000000", "--set", "scale=64"]) == 2
+    printed = capsys.readouterr().err
+    assert "buffer_bytes" in printed and "simulated" not in printed
 
 
 def test_more_tenants_than_priorities_share():
