@@ -10,7 +10,7 @@ WORKERS ?= 2
 INTEGRATIONS := .venv-newest/.installed .venv-rllib/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-integrations lint bench validate clean
+.PHONY: help demo test test-integrations lint bench validate case-study clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -36,6 +36,9 @@ lint: $(STAMP) ## style, types, and which part imports which
 
 bench: $(STAMP) ## measure speed (options: BENCH_ARGS=…)
 	@$(RUN) -m eval.benchmarks $(BENCH_ARGS)
+
+case-study: $(STAMP) ## eight tenants before and after tuning, beside published figures (options: CASE_ARGS=…)
+	@$(RUN) -m eval.case_study $(CASE_ARGS)
 
 validate: $(STAMP) ## check the simulator against its references (options: VALIDATE_ARGS=…)
 	@$(RUN) -m eval.validate $(VALIDATE_ARGS)

@@ -18,7 +18,7 @@ from roce_gym.cli.parser import make_parser
 from roce_gym.fabric import Fabric
 from roce_gym.presets import PRESETS
 from roce_gym.scenario_file import available_scenarios, load_scenario
-from roce_gym.workload.placement import place_hosts
+from roce_gym.workload.placement import place_tenants
 
 cli_run = import_module("roce_gym.cli.run")
 
@@ -147,9 +147,10 @@ def test_describe(command, name):
     assert f"{pool:,} B" in text
     for knob in found["knobs"]:
         assert knob["name"] in text
+    placed = place_tenants(scenario.tenants, fabric.network, 0)
     for index, tenant in enumerate(scenario.tenants):
         shown = found["tenants"][tenant.name]["hosts"]
-        hosts = list(place_hosts(tenant, index, fabric.network, 0))
+        hosts = list(placed[index])
         if isinstance(tenant.hosts, tuple):
             assert shown == hosts
         else:  # those of them that talk

@@ -40,6 +40,16 @@ class Collective(RoundsJob):
     operation: Operation
     algorithm: Algorithm = "auto"
     bytes: Volume
+    group_ranks: Annotated[int, Field(ge=2)] | None = Field(
+        None,
+        description="the tenant is cut into as few equal groups of at most so many ranks as can "
+        "be, each of which has a collective of its own, all at once; None: one of all",
+    )
+    groups: Literal["neighbours", "spread"] = Field(
+        "neighbours",
+        description="neighbours: ranks 0, 1, 2, … are the first group, as expert-parallel ones; "
+        "spread: every k-th of k groups, as data-parallel ones",
+    )
     in_flight: Annotated[int, Field(ge=1, le=64)] = Field(
         1, description="collectives of this size that run at once in each round"
     )

@@ -52,6 +52,9 @@ class Scenario(Model):
 
     name: str
     summary: str = ""
+    scale: Annotated[int, Field(ge=1, le=2**20)] | None = Field(
+        None, description="size of a scenario that can have any: what its `times_scale` multiply"
+    )
     topology: Topology
     switch: SwitchConfig = SwitchConfig()
     nic: NicConfig = NicConfig()

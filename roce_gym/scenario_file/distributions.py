@@ -16,6 +16,7 @@ import numpy as np
 
 from roce_gym.errors import ConfigError
 from roce_gym.scenario_file.overrides import for_split
+from roce_gym.scenario_file.scale import at_scale
 from roce_gym.scenario_file.splits import split_of
 from roce_gym.scenario_file.tree import element_keys, is_distribution
 
@@ -24,7 +25,7 @@ _MAX_BOUND = 2**53
 
 
 def draw(raw: dict[str, Any], seed: int) -> dict[str, Any]:
-    """A copy of a scenario, as it is in the seed's split, with values for its distributions.
+    """A copy of a scenario, as it is in the seed's split, at its scale, with values drawn.
 
     The value depends on the seed and on the place of the distribution (its path of keys, with list
     elements by name where they have one), so that distributions which are added, removed or changed
@@ -35,13 +36,13 @@ def draw(raw: dict[str, Any], seed: int) -> dict[str, Any]:
         seed: not negative.
 
     Raises:
-        ConfigError: bounds that are not numbers, in the wrong order, or out of range; or changes of
-            a split that cannot be made.
+        ConfigError: bounds that are not numbers, in the wrong order, or out of range; changes of a
+            split that cannot be made; or see :func:`~roce_gym.scenario_file.scale.at_scale`.
     """
     if seed < 0:
         raise ConfigError(f"seed = {seed} is not allowed; allowed: 0 and above")
     seed = int(seed)
-    drawn: dict[str, Any] = _resolve(for_split(raw, split_of(seed)), (), seed)
+    drawn: dict[str, Any] = _resolve(at_scale(for_split(raw, split_of(seed))), (), seed)
     return drawn
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from roce_gym.config.collectives import Collective, Pipeline
@@ -18,16 +20,19 @@ from roce_gym.workload.queue_pairs import JobPlace
 
 def collective_work(job: Collective, place: JobPlace, _network: Network, _seed: int) -> GraphWork:
     """Every rank begins all collectives of a round at once."""
-    n = _require_hosts(place)
     nccl = job.nccl or NcclSettings()
     try:
         algorithm = nccl.algorithm(job.operation) if nccl.NCCL_ALGO else job.algorithm
     except ValueError as error:
         raise ConfigError(f"{place.name}.nccl: {error}") from None
     cuts = nccl.NCCL_BUFFSIZE is not None or nccl.NCCL_PROTO is not None
-    call = CollectiveCall(job.operation, algorithm, tuple(range(n)), nccl.on_wire(job.bytes))
+    calls = [
+        CollectiveCall(job.operation, algorithm, group, nccl.on_wire(job.bytes))
+        for group in _groups(job, place)
+        for _ in range(job.in_flight)
+    ]
     return GraphWork(
-        graph=_calls_at_once(call, job.in_flight),
+        graph=_calls_at_once(calls, len(place.hosts)),
         options=Options(
             channels=nccl.channels(job.channels),
             chunk_bytes=nccl.slice_bytes if cuts else job.chunk_bytes,
@@ -45,22 +50,40 @@ def collective_work(job: Collective, place: JobPlace, _network: Network, _seed: 
     )
 
 
-def _calls_at_once(call: CollectiveCall, count: int) -> OpGraph:
-    n = len(call.ranks)
-    ops = n * count
+def _groups(job: Collective, place: JobPlace) -> list[tuple[int, ...]]:
+    """The ranks of each group."""
+    n = _require_hosts(place)
+    count = 1 if job.group_ranks is None else -(-n // job.group_ranks)
+    size = n // count
+    if n % count or size < 2:
+        raise ConfigError(
+            f"{place.name}.group_ranks = {job.group_ranks} does not cut {n} hosts into equal "
+            "groups of at most so many, two or more"
+        )
+    if job.groups == "spread":
+        return [tuple(range(first, n, count)) for first in range(count)]
+    return [tuple(range(first, first + size)) for first in range(0, n, size)]
+
+
+def _calls_at_once(calls: Sequence[CollectiveCall], num_ranks: int) -> OpGraph:
+    """Each rank begins all calls that it takes part in; a call's ranks are ascending."""
+    rank = np.concatenate([np.array(call.ranks, np.int32) for call in calls])
+    call = np.repeat(np.arange(len(calls), dtype=np.int32), [len(call.ranks) for call in calls])
+    order = np.lexsort((call, rank))
+    ops = len(order)
     zeros = np.zeros(ops, np.int64)
     return OpGraph(
-        num_ranks=n,
-        rank=np.repeat(np.arange(n, dtype=np.int32), count),
+        num_ranks=num_ranks,
+        rank=rank[order],
         kind=np.full(ops, OpKind.COLLECTIVE, np.int8),
-        peer=np.tile(np.arange(count, dtype=np.int32), n),
+        peer=call[order],
         bytes=zeros,
         tag=zeros,
         channel=zeros.astype(np.int16),
         duration_ps=zeros,
         first_dependency=np.zeros(ops + 1, np.int64),
         dependency=np.zeros(0, np.int64),
-        collectives=(call,) * count,
+        collectives=tuple(calls),
     )
 
 
