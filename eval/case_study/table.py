@@ -66,8 +66,7 @@ ROWS = (
     Row("goodput_gbps", "goodput of all, Gb/s", None, None, False, _count),
     Row("dropped_packets", "dropped packets", None, None, False, _count),
 )
-"""The published figures come without a percentile, a load and a definition of bandwidth, so that
-two percentiles are set beside the one tail latency."""
+"""The published figures come without a percentile, so that two are set beside the tail latency."""
 
 
 def table(before: Values, after: Values) -> str:
