@@ -158,9 +158,9 @@ def _legend(rows: Sequence[Row], plan: SearchPlan, seeds: Sequence[int]) -> list
         "* **Best preset**: the best one on these very seeds, which favours presets.",
         f"* **Best static settings**: found on {len(plan.seeds)} training seeds with a budget of "
         f"{plan.budget} settings, each on {plan.repeats} seeds: presets and a Latin hypercube, "
-        f"then CMA-ES, first with the same values for all tenants, then with all knobs free; the last "
-        f"ones of each stage again on {plan.confirm} seeds. A larger budget may find better ones: "
-        "what tuning gains is at least this.",
+        "then CMA-ES, first with the same values for all tenants, then with all knobs free; the "
+        f"last ones of each stage again on {plan.confirm} seeds. A larger budget may find better "
+        "ones: what tuning gains is at least this.",
         f"* **Per-regime oracle**: other settings in each regime ({plan.regime_budget} tried for "
         "each, one regime after the other), switched in the interval in which a regime begins, "
         "which the oracle is told. No fair policy, but what it gains is there to be gained by "

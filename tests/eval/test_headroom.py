@@ -1,0 +1,108 @@
+import pytest
+import yaml
+from made_up import make_records
+from small import SMALL
+
+from agents.registry import make_policy
+from eval.headroom.__main__ import (
+    IDS,
+    QUICK,
+    Size,
+    folder_of,
+    measure,
+    policies_of,
+    row_of,
+    short_name,
+    write_page,
+)
+from eval.headroom.page import as_page, make_row
+from eval.summary import summarize
+from roce_gym.registration import ENVIRONMENTS
+from training.environment import EnvChoice
+
+PAGE = "docs/headroom.md"
+
+
+def scores(**means):
+    """By policy and seed, the same spread for all."""
+    spread = (-0.02, 0.0, 0.02, 0.01, -0.01, 0.0, 0.015, -0.015)
+    names = {"good": "preset:good", "bad": "preset:bad", "static": "static:x.yaml"}
+    names |= {"oracle": "oracle:x.yaml"}
+    return {names[k]: {i: mean + d for i, d in enumerate(spread)} for k, mean in means.items()}
+
+
+def row(**means):
+    return make_row("RoCE/RegimeShift-v0", summarize(make_records(scores(**means))), 100, 50.0)
+
+
+def test_gains_are_differences_seed_by_seed():
+    one = row(good=0.5, bad=0.7, static=0.4, oracle=0.25)
+    assert list(one.presets) == ["good", "bad"]
+    assert one.tuning.mean == pytest.approx(-0.1) and one.tuning.high == pytest.approx(-0.1)
+    assert one.adapting.mean == pytest.approx(-0.15)
+    assert one.tuning_pays and one.adapting_pays
+    assert one.num_evaluated == 4 * 8
+
+
+def test_adapting_is_compared_with_the_best_that_holds_still():
+    one = row(good=0.3, bad=0.7, static=0.4, oracle=0.25)
+    assert one.tuning.mean == pytest.approx(0.1) and not one.tuning_pays
+    assert one.adapting.mean == pytest.approx(-0.05)
+
+
+@pytest.mark.parametrize(
+    ("means", "pays"),
+    [
+        ({"static": 0.44, "oracle": 0.41}, "tuning and adapting"),
+        ({"static": 0.44, "oracle": 0.43}, "tuning"),
+        ({"static": 0.46, "oracle": 0.43}, "adapting"),
+        ({"static": 0.46, "oracle": 0.45}, "**neither**"),
+        ({"static": 0.46}, "**neither**"),
+        ({"static": 0.44}, "tuning"),
+    ],
+)
+def test_the_page_says_what_pays(means, pays):
+    one = row(good=0.5, bad=0.7, **means)
+    page = as_page([one], QUICK.plan("RoCE/RegimeShift-v0"), range(8), "command", "headroom")
+    (line,) = (x for x in page.splitlines() if x.startswith("| `RoCE/RegimeShift-v0` | good"))
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[-1] == pays
+    assert cells[3].startswith(f"+{0.5 - means['static']:.3f}")
+    assert (cells[4] == "–") == ("oracle" not in means)
+
+
+def test_what_is_uncertain_does_not_pay():
+    table = scores(good=0.5, static=0.4)
+    table["static:x.yaml"] = {i: 0.1 if i == 0 else 0.47 for i in range(8)}
+    one = make_row("RoCE/RegimeShift-v0", summarize(make_records(table)), 100, 50.0)
+    assert one.tuning.mean < -0.05 and one.tuning_pays
+    table["static:x.yaml"] = {i: 0.1 if i == 0 else 0.52 for i in range(8)}
+    one = make_row("RoCE/RegimeShift-v0", summarize(make_records(table)), 100, 50.0)
+    assert one.tuning.mean < -0.03 and one.tuning.high > 0.0 and not one.tuning_pays
+
+
+def test_measuring_ends_in_a_page_and_does_nothing_twice(tmp_path, capsys):
+    pytest.importorskip("cma")
+    scenario = tmp_path / "small.yaml"
+    scenario.write_text(yaml.safe_dump(SMALL))
+    out, page = tmp_path / "out", tmp_path / "docs" / "page.md"
+    env = str(scenario)
+    size = Size(budget=12, regime_budget=0, repeats=1, confirm=1, num_seeds=2)
+    assert row_of(env, out) is None
+    measure(env, size, out)
+    write_page([env], size, out, page)
+    text = page.read_text()
+    assert f"| `{env}` |" in text and "Means over 2 unseen seeds (10000 to 10001)" in text
+    found = page.with_suffix("") / f"{short_name(env)}.yaml"
+    make_policy(f"static:{found}").check(EnvChoice(env).make())
+    capsys.readouterr()
+    measure(env, size, out)
+    write_page([env], size, out, page)
+    assert "16 of 16 records are there already" in capsys.readouterr().err
+    assert page.read_text() == text
+    assert len(policies_of(folder_of(env, out) / "settings.yaml")) == 8
+
+
+def test_ids_are_all_but_smaller_siblings():
+    assert set(ENVIRONMENTS) - set(IDS) == {"RoCE/NoisyNeighborFast-v0"}
+    assert short_name("RoCE/RegimeShift-v0") == "RegimeShift"
