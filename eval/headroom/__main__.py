@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from agents.files import write_whole
@@ -40,11 +40,11 @@ COMMAND = "python -m eval.headroom"
 class Size:
     """How much is done for each id."""
 
-    budget: int
-    regime_budget: int
-    repeats: int
-    confirm: int
-    num_seeds: int
+    budget: int = 120
+    regime_budget: int = 40
+    repeats: int = 3
+    confirm: int = 8
+    num_seeds: int = 12
 
     def plan(self, env: str) -> SearchPlan:
         """The search for an environment; training seeds."""
@@ -63,8 +63,13 @@ class Size:
         return tuple(range(EVALUATION_SEEDS_FROM, EVALUATION_SEEDS_FROM + self.num_seeds))
 
 
-FULL = Size(budget=120, regime_budget=40, repeats=3, confirm=8, num_seeds=12)
-QUICK = Size(budget=12, regime_budget=12, repeats=1, confirm=1, num_seeds=2)
+_SIZE_HELP = {
+    "budget": "settings tried",
+    "regime_budget": "settings tried for each regime",
+    "repeats": "training seeds for each of them",
+    "confirm": "training seeds for the last ones of a stage",
+    "num_seeds": "unseen seeds of the comparison",
+}
 
 
 def measure(env: str, size: Size, out: Path, jobs: int = 1) -> None:
@@ -111,10 +116,11 @@ def row_of(env: str, out: Path) -> Row | None:
     records = [r for r in read_records(folder / "evaluation") if r.policy in wanted]
     if {record.policy for record in records} != set(wanted):
         return None
-    return make_row(env, summarize(records), *spent(log_of(settings)))
+    about = read_settings(settings).about
+    return make_row(env, summarize(records), about, *spent(log_of(settings)))
 
 
-def write_page(envs: Sequence[str], size: Size, out: Path, page: Path) -> None:
+def write_page(envs: Sequence[str], out: Path, page: Path) -> None:
     """Writes the page, and beside it a folder with the settings that were found."""
     rows = [(env, row_of(env, out)) for env in envs]
     done = [row for _, row in rows if row is not None]
@@ -122,19 +128,19 @@ def write_page(envs: Sequence[str], size: Size, out: Path, page: Path) -> None:
         if row is not None:
             content = (folder_of(env, out) / "settings.yaml").read_bytes()
             write_whole(page.with_suffix("") / f"{short_name(env)}.yaml", content)
-    plan = size.plan(envs[0])
-    write_whole(page, as_page(done, plan, size.seeds, COMMAND, page.stem).encode())
+    write_whole(page, as_page(done, COMMAND, page.stem).encode())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures; exit code 0: done, 2: refused, 130: interrupted."""
     arguments = _parser().parse_args(argv)
-    size = QUICK if arguments.quick else FULL
+    size = Size(**{field.name: getattr(arguments, field.name) for field in fields(Size)})
     try:
-        for env in arguments.envs or IDS:
+        for env in () if arguments.only_page else arguments.envs or IDS:
             print(f"== {env}", file=sys.stderr, flush=True)
             measure(env, size, arguments.out, arguments.jobs)
-            write_page(IDS, size, arguments.out, arguments.page)
+            write_page(IDS, arguments.out, arguments.page)
+        write_page(IDS, arguments.out, arguments.page)
     except RoceGymError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -154,7 +160,11 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("envs", nargs="*", metavar="env", help=f"ids ({', '.join(IDS)})")
-    parser.add_argument("--quick", action="store_true", help="a check that everything works")
+    for field in fields(Size):
+        name, default = field.name.replace("_", "-"), field.default
+        what = f"{_SIZE_HELP[field.name]} ({default})"
+        parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=what)
+    parser.add_argument("--only-page", action="store_true", help="of what has been measured")
     parser.add_argument("--out", type=Path, default=Path("runs/headroom"), help="runs/headroom")
     parser.add_argument(
         "--page", type=Path, default=Path("docs/headroom.md"), help="docs/headroom.md"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from eval.report import interval
-from eval.search.plan import SearchPlan
 from eval.statistics import LEVEL, Estimate
 from eval.summary import Summary
 from eval.verdict import is_below_zero
@@ -28,8 +28,9 @@ class Row:
         static, oracle: J of the settings found; None without regimes.
         tuning: J of the best static settings less that of the best preset, seed by seed.
         adapting: J of the oracle less that of the better of both; None without regimes.
+        about: of the search: budget, regime_budget, repeats, confirm.
+        seeds: of the comparison.
         episodes, seconds: of the search; seconds of a core.
-        num_evaluated: episodes of the comparison.
     """
 
     env: str
@@ -38,9 +39,15 @@ class Row:
     oracle: Estimate | None
     tuning: Estimate
     adapting: Estimate | None
+    about: Mapping[str, Any]
+    seeds: tuple[int, ...]
     episodes: int
     seconds: float
-    num_evaluated: int
+
+    @property
+    def num_evaluated(self) -> int:
+        """Episodes of the comparison."""
+        return (len(self.presets) + 1 + (self.oracle is not None)) * len(self.seeds)
 
     @property
     def tuning_pays(self) -> bool:
@@ -54,7 +61,9 @@ class Row:
         return gain is not None and is_below_zero(gain) and gain.mean <= -ADAPTING_PAYS
 
 
-def make_row(env: str, summary: Summary, episodes: int, seconds: float) -> Row:
+def make_row(
+    env: str, summary: Summary, about: Mapping[str, Any], episodes: int, seconds: float
+) -> Row:
     """Takes presets, `static:…` and, where regimes change, `oracle:…`."""
     scores = {row.policy: row.score for row in summary.rows}
     presets = {k.partition(":")[2]: v for k, v in scores.items() if k.startswith("preset:")}
@@ -71,19 +80,16 @@ def make_row(env: str, summary: Summary, episodes: int, seconds: float) -> Row:
         adapting=None if oracle is None else summary.difference(oracle, held),
         episodes=episodes,
         seconds=seconds,
-        num_evaluated=len(scores) * len(summary.seeds),
+        about=about,
+        seeds=summary.seeds,
     )
 
 
-def as_page(
-    rows: Sequence[Row], plan: SearchPlan, seeds: Sequence[int], command: str, folder: str
-) -> str:
+def as_page(rows: Sequence[Row], command: str, folder: str) -> str:
     """The whole page.
 
     Args:
         rows: in order.
-        plan: of any of the searches.
-        seeds: of the comparison.
         command: that made it.
         folder: with the settings found, relative to the page.
     """
@@ -94,7 +100,7 @@ def as_page(
         "",
         *_gains(rows, folder),
         "",
-        *_legend(rows, plan, seeds),
+        *_legend(rows),
         "",
         "## J of every preset",
         "",
@@ -104,7 +110,7 @@ def as_page(
         "",
         "```",
         f"{command}                 # goes on where it was interrupted",
-        f"python -m eval.evaluate --env {plan.choice.env} --policies preset:default \\",
+        "python -m eval.evaluate --env RoCE/NoisyNeighbor-v0 --policies preset:default \\",
         f"    static:docs/{folder}/NoisyNeighbor.yaml --seeds 10000:10016 --out runs/eval/mine",
         "python -m eval.search my.yaml --budget 120 --out found.yaml",
         "```",
@@ -144,33 +150,43 @@ def _what_pays(row: Row) -> str:
     return " and ".join(pays) or "**neither**"
 
 
-def _legend(rows: Sequence[Row], plan: SearchPlan, seeds: Sequence[int]) -> list[str]:
+def _legend(rows: Sequence[Row]) -> list[str]:
     played = sum(row.episodes for row in rows)
     seconds = sum(row.seconds for row in rows)
     evaluated = sum(row.num_evaluated for row in rows)
     minutes = seconds * (1.0 + evaluated / max(played, 1)) / 60.0
     return [
         "J: weighted mean over tenants of ln(slowdown), plus the cost of PFC; lower is better "
-        f"(`roce_gym/score.py`). Means over {len(seeds)} unseen seeds ({seeds[0]} to {seeds[-1]}); "
-        f"in brackets {LEVEL:.0%} bootstrap intervals over seeds, those of gains from differences "
-        "seed by seed.",
+        "(`roce_gym/score.py`). Means over unseen seeds from 10000 on; in brackets "
+        f"{LEVEL:.0%} bootstrap intervals over seeds, those of gains from differences seed by "
+        "seed.",
         "",
         "* **Best preset**: the best one on these very seeds, which favours presets.",
-        f"* **Best static settings**: found on {len(plan.seeds)} training seeds with a budget of "
-        f"{plan.budget} settings, each on {plan.repeats} seeds: presets and a Latin hypercube, "
-        "then CMA-ES, first with the same values for all tenants, then with all knobs free; the "
-        f"last ones of each stage again on {plan.confirm} seeds. A larger budget may find better "
-        "ones: what tuning gains is at least this.",
-        f"* **Per-regime oracle**: other settings in each regime ({plan.regime_budget} tried for "
-        "each, one regime after the other), switched in the interval in which a regime begins, "
-        "which the oracle is told. No fair policy, but what it gains is there to be gained by "
-        "reacting; with more search it may be more. Only where regimes change during an episode.",
+        "* **Best static settings**: found on training seeds: presets and a Latin hypercube, then "
+        "CMA-ES, first with the same values for all tenants, then with all knobs free; the last "
+        "ones of each stage meet again on more seeds. A larger budget may find better ones: what "
+        "tuning gains is at least this.",
+        "* **Per-regime oracle**: other settings in each regime, one regime searched after the "
+        "other, switched in the interval in which a regime begins, which the oracle is told. No "
+        "fair policy, but what it gains over the better of the two before is there to be gained "
+        "by reacting; with more search it may be more. Only where regimes change in an episode.",
         f"* **What pays**: tuning if it gains {TUNING_PAYS} or more, adapting if it gains "
         f"{ADAPTING_PAYS} or more, and the whole interval lies above 0.",
+        "",
+        "| id | settings tried | for each regime | seeds for each setting | for the last ones | "
+        "unseen seeds |",
+        "|:--|--:|--:|--:|--:|--:|",
+        *(_effort(row) for row in rows),
         "",
         f"Searches: {played:,} episodes; comparison: {evaluated:,}; together about {minutes:.0f} "
         "minutes of one core.",
     ]
+
+
+def _effort(row: Row) -> str:
+    given = [row.about.get(k) for k in ("budget", "regime_budget", "repeats", "confirm")]
+    cells = [*(str(value or "–") for value in given), str(len(row.seeds))]
+    return f"| `{row.env}` | {' | '.join(cells)} |"
 
 
 def _presets(rows: Sequence[Row]) -> list[str]:

@@ -196,10 +196,11 @@ class Search:
         return {
             "env": plan.choice.env,
             "overrides": list(plan.choice.overrides),
-            "search": f"screening and CMA-ES, {plan.budget} settings"
-            + (f", and {plan.regime_budget} for each regime" if self.regimes else ""),
-            "seeds": f"{plan.repeats} a setting, {plan.confirm} for the last ones of a stage, "
-            f"of {len(plan.seeds)} training seeds",
+            "budget": plan.budget,
+            "regime_budget": plan.regime_budget if self.regimes else 0,
+            "repeats": plan.repeats,
+            "confirm": plan.confirm,
+            "training_seeds": len(plan.seeds),
         }
 
 

@@ -6,7 +6,6 @@ from small import SMALL
 from agents.registry import make_policy
 from eval.headroom.__main__ import (
     IDS,
-    QUICK,
     Size,
     folder_of,
     measure,
@@ -32,7 +31,12 @@ def scores(**means):
 
 
 def row(**means):
-    return make_row("RoCE/RegimeShift-v0", summarize(make_records(scores(**means))), 100, 50.0)
+    return make(scores(**means))
+
+
+def make(table):
+    about = {"budget": 120, "regime_budget": 0, "repeats": 3, "confirm": 8}
+    return make_row("RoCE/RegimeShift-v0", summarize(make_records(table)), about, 100, 50.0)
 
 
 def test_gains_are_differences_seed_by_seed():
@@ -63,21 +67,22 @@ def test_adapting_is_compared_with_the_best_that_holds_still():
 )
 def test_the_page_says_what_pays(means, pays):
     one = row(good=0.5, bad=0.7, **means)
-    page = as_page([one], QUICK.plan("RoCE/RegimeShift-v0"), range(8), "command", "headroom")
+    page = as_page([one], "command", "headroom")
     (line,) = (x for x in page.splitlines() if x.startswith("| `RoCE/RegimeShift-v0` | good"))
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[-1] == pays
     assert cells[3].startswith(f"+{0.5 - means['static']:.3f}")
     assert (cells[4] == "–") == ("oracle" not in means)
+    assert "| `RoCE/RegimeShift-v0` | 120 | – | 3 | 8 | 8 |" in page.splitlines()
 
 
 def test_what_is_uncertain_does_not_pay():
     table = scores(good=0.5, static=0.4)
     table["static:x.yaml"] = {i: 0.1 if i == 0 else 0.47 for i in range(8)}
-    one = make_row("RoCE/RegimeShift-v0", summarize(make_records(table)), 100, 50.0)
+    one = make(table)
     assert one.tuning.mean < -0.05 and one.tuning_pays
     table["static:x.yaml"] = {i: 0.1 if i == 0 else 0.52 for i in range(8)}
-    one = make_row("RoCE/RegimeShift-v0", summarize(make_records(table)), 100, 50.0)
+    one = make(table)
     assert one.tuning.mean < -0.03 and one.tuning.high > 0.0 and not one.tuning_pays
 
 
@@ -90,14 +95,14 @@ def test_measuring_ends_in_a_page_and_does_nothing_twice(tmp_path, capsys):
     size = Size(budget=12, regime_budget=0, repeats=1, confirm=1, num_seeds=2)
     assert row_of(env, out) is None
     measure(env, size, out)
-    write_page([env], size, out, page)
+    write_page([env], out, page)
     text = page.read_text()
-    assert f"| `{env}` |" in text and "Means over 2 unseen seeds (10000 to 10001)" in text
+    assert f"| `{env}` |" in text and f"| `{env}` | 12 | – | 1 | 1 | 2 |" in text
     found = page.with_suffix("") / f"{short_name(env)}.yaml"
     make_policy(f"static:{found}").check(EnvChoice(env).make())
     capsys.readouterr()
     measure(env, size, out)
-    write_page([env], size, out, page)
+    write_page([env], out, page)
     assert "16 of 16 records are there already" in capsys.readouterr().err
     assert page.read_text() == text
     assert len(policies_of(folder_of(env, out) / "settings.yaml")) == 8

@@ -25,7 +25,7 @@ pytest.importorskip("cma")
 
 ROOT = Path(__file__).parents[2]
 SEEDS = tuple(range(4))
-LITTLE = {"budget": 30, "regime_budget": 0, "repeats": 1, "confirm": 2}
+LITTLE = {"budget": 60, "regime_budget": 0, "repeats": 1, "confirm": 2}
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_the_same_plan_finds_the_same_without_playing_again(scenario, tmp_path):
     plan = make_plan(scenario, **LITTLE)
     script.search(plan, first)
     played, seconds = spent(script.log_of(first))
-    assert 24 < played <= 30 + 2 * 5 * 2 and seconds > 0.0
+    assert 40 < played <= 60 + 2 * 5 * 2 and seconds > 0.0
     script.search(plan, first)
     assert spent(script.log_of(first)) == (played, seconds)
     script.search(plan, second, jobs=2)
