@@ -44,13 +44,14 @@ class Size:
     regime_budget: int = 40
     repeats: int = 3
     confirm: int = 8
+    training_seeds: int = 24
     num_seeds: int = 12
 
     def plan(self, env: str) -> SearchPlan:
         """The search for an environment; training seeds."""
         return SearchPlan(
             EnvChoice(env),
-            tuple(range(24)),
+            tuple(range(self.training_seeds)),
             self.budget,
             self.regime_budget,
             self.repeats,
@@ -68,6 +69,7 @@ _SIZE_HELP = {
     "regime_budget": "settings tried for each regime",
     "repeats": "training seeds for each of them",
     "confirm": "training seeds for the last ones of a stage",
+    "training_seeds": "how many there are",
     "num_seeds": "unseen seeds of the comparison",
 }
 

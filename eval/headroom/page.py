@@ -28,7 +28,7 @@ class Row:
         static, oracle: J of the settings found; None without regimes.
         tuning: J of the best static settings less that of the best preset, seed by seed.
         adapting: J of the oracle less that of the better of both; None without regimes.
-        about: of the search: budget, regime_budget, repeats, confirm.
+        about: of the search; has the numbers of its plan.
         seeds: of the comparison.
         episodes, seconds: of the search; seconds of a core.
     """
@@ -173,9 +173,11 @@ def _legend(rows: Sequence[Row]) -> list[str]:
         f"* **What pays**: tuning if it gains {TUNING_PAYS} or more, adapting if it gains "
         f"{ADAPTING_PAYS} or more, and the whole interval lies above 0.",
         "",
-        "| id | settings tried | for each regime | seeds for each setting | for the last ones | "
-        "unseen seeds |",
-        "|:--|--:|--:|--:|--:|--:|",
+        "What was spent, by option of the command:",
+        "",
+        "| id | `--budget` | `--regime-budget` | `--repeats` | `--confirm` | `--training-seeds` | "
+        "`--num-seeds` |",
+        "|:--|--:|--:|--:|--:|--:|--:|",
         *(_effort(row) for row in rows),
         "",
         f"Searches: {played:,} episodes; comparison: {evaluated:,}; together about {minutes:.0f} "
@@ -183,8 +185,11 @@ def _legend(rows: Sequence[Row]) -> list[str]:
     ]
 
 
+_EFFORT = ("budget", "regime_budget", "repeats", "confirm", "training_seeds")
+
+
 def _effort(row: Row) -> str:
-    given = [row.about.get(k) for k in ("budget", "regime_budget", "repeats", "confirm")]
+    given = [row.about.get(name) for name in _EFFORT]
     cells = [*(str(value or "–") for value in given), str(len(row.seeds))]
     return f"| `{row.env}` | {' | '.join(cells)} |"
 

@@ -1,9 +1,13 @@
+from pathlib import Path
+
 import pytest
 import yaml
 from made_up import make_records
 from small import SMALL
 
+from agents.regimes import find_regimes
 from agents.registry import make_policy
+from agents.settings_file import read_settings
 from eval.headroom.__main__ import (
     IDS,
     Size,
@@ -19,7 +23,7 @@ from eval.summary import summarize
 from roce_gym.registration import ENVIRONMENTS
 from training.environment import EnvChoice
 
-PAGE = "docs/headroom.md"
+ROOT = Path(__file__).parents[2]
 
 
 def scores(**means):
@@ -35,7 +39,7 @@ def row(**means):
 
 
 def make(table):
-    about = {"budget": 120, "regime_budget": 0, "repeats": 3, "confirm": 8}
+    about = {"budget": 120, "regime_budget": 0, "repeats": 3, "confirm": 8, "training_seeds": 24}
     return make_row("RoCE/RegimeShift-v0", summarize(make_records(table)), about, 100, 50.0)
 
 
@@ -73,7 +77,7 @@ def test_the_page_says_what_pays(means, pays):
     assert cells[-1] == pays
     assert cells[3].startswith(f"+{0.5 - means['static']:.3f}")
     assert (cells[4] == "–") == ("oracle" not in means)
-    assert "| `RoCE/RegimeShift-v0` | 120 | – | 3 | 8 | 8 |" in page.splitlines()
+    assert "| `RoCE/RegimeShift-v0` | 120 | – | 3 | 8 | 24 | 8 |" in page.splitlines()
 
 
 def test_what_is_uncertain_does_not_pay():
@@ -92,12 +96,12 @@ def test_measuring_ends_in_a_page_and_does_nothing_twice(tmp_path, capsys):
     scenario.write_text(yaml.safe_dump(SMALL))
     out, page = tmp_path / "out", tmp_path / "docs" / "page.md"
     env = str(scenario)
-    size = Size(budget=12, regime_budget=0, repeats=1, confirm=1, num_seeds=2)
+    size = Size(budget=12, regime_budget=0, repeats=1, confirm=1, training_seeds=3, num_seeds=2)
     assert row_of(env, out) is None
     measure(env, size, out)
     write_page([env], out, page)
     text = page.read_text()
-    assert f"| `{env}` |" in text and f"| `{env}` | 12 | – | 1 | 1 | 2 |" in text
+    assert f"| `{env}` |" in text and f"| `{env}` | 12 | – | 1 | 1 | 3 | 2 |" in text
     found = page.with_suffix("") / f"{short_name(env)}.yaml"
     make_policy(f"static:{found}").check(EnvChoice(env).make())
     capsys.readouterr()
@@ -111,3 +115,23 @@ def test_measuring_ends_in_a_page_and_does_nothing_twice(tmp_path, capsys):
 def test_ids_are_all_but_smaller_siblings():
     assert set(ENVIRONMENTS) - set(IDS) == {"RoCE/NoisyNeighborFast-v0"}
     assert short_name("RoCE/RegimeShift-v0") == "RegimeShift"
+
+
+def test_the_committed_page_is_about_every_id():
+    page = (ROOT / "docs" / "headroom.md").read_text(encoding="utf-8")
+    for env in IDS:
+        rows = [line for line in page.splitlines() if line.startswith(f"| `{env}` |")]
+        assert len(rows) == 3, env
+        assert int(rows[1].strip("| ").split(" | ")[-1]) >= 8  # unseen seeds
+        assert "neither" not in rows[0], f"{env}: change it, or drop it"
+
+
+@pytest.mark.parametrize("env", IDS)
+def test_committed_settings_fit_their_environment(env):
+    path = ROOT / "docs" / "headroom" / f"{short_name(env)}.yaml"
+    one = EnvChoice(env).make()
+    make_policy(f"static:{path}").check(one)
+    content = read_settings(path)
+    assert content.about["env"] == env
+    names = {r.name for seed in range(8) for r in find_regimes(EnvChoice(env).scenario(seed))}
+    assert set(content.regimes) == (names if len(names) > 1 else set())
