@@ -18,6 +18,7 @@ from pathlib import Path
 
 from agents.files import write_whole
 from agents.preset import preset_names
+from agents.registry import make_policy
 from agents.settings_file import read_settings
 from eval.evaluate import INTERRUPTED, Evaluation, evaluate
 from eval.headroom.page import Row, as_page, make_row
@@ -114,9 +115,9 @@ def row_of(env: str, out: Path) -> Row | None:
     settings = folder / "settings.yaml"
     if not settings.exists() or not (folder / "evaluation" / "records").exists():
         return None
-    wanted = policies_of(settings)
-    records = [r for r in read_records(folder / "evaluation") if r.policy in wanted]
-    if {record.policy for record in records} != set(wanted):
+    wanted = {make_policy(spec).fingerprint for spec in policies_of(settings)}
+    records = [r for r in read_records(folder / "evaluation") if r.fingerprint in wanted]
+    if {record.fingerprint for record in records} != wanted:
         return None
     about = read_settings(settings).about
     return make_row(env, summarize(records), about, *spent(log_of(settings)))

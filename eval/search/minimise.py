@@ -73,12 +73,14 @@ def minimise(
     effort: Effort,
     seeds: Iterator[int],
     rng: np.random.Generator,
+    incumbents: int = 0,
 ) -> Point:
     """Finds a point that scores low on average.
 
     Args:
         play: see :data:`Play`.
         starts: points to try first, one at least.
+        incumbents: how many of them are finalists in any case.
         screened: further points to try first, spread over the box.
         effort: how much to try.
         seeds: endless.
@@ -93,7 +95,7 @@ def minimise(
     order = np.argsort(means, kind="stable")
     best = [first[i] for i in order[:2]]
     late = _evolve(play, best[0], effort, effort.points - len(first), seeds, rng)
-    finalists = _distinct([*late, *best])[:FINALISTS]
+    finalists = _distinct([*first[:incumbents], *late, *best])[:FINALISTS]
     means = play(finalists, _take(seeds, effort.confirm)).mean(axis=1)
     return finalists[int(np.argmin(means))]
 

@@ -40,7 +40,8 @@ class SearchPlan:
         budget: settings tried that hold throughout.
         regime_budget: settings tried for each regime; 0: none.
         repeats: seeds each of them is played on.
-        confirm: seeds that the last few of a stage are played on.
+        confirm: seeds that the last few of a stage are played on; all of them, and with what is
+            held already, for a regime.
         random_seed: of the search's own draws.
     """
 
@@ -135,7 +136,8 @@ class Search:
             first = (3 * plan.budget + 4) // 5
             rest = replace(whole, points=plan.budget - first, sigma=NARROW)
             stages = {"tied": replace(whole, points=first), "free": rest}
-        by_regime = Effort(plan.regime_budget, plan.repeats, plan.confirm, NARROW)
+        # What a regime gains is small beside what seeds differ by: its last ones meet on all.
+        by_regime = Effort(plan.regime_budget, plan.repeats, len(plan.seeds), NARROW)
         return stages | dict.fromkeys(self.regimes, by_regime)
 
     def _static(self, episodes: Episodes, stages: Mapping[str, Effort]) -> Point:
@@ -163,7 +165,7 @@ class Search:
             return SettingsFile(usual, {**held, regime: self._positions(point)})
 
         starts = [best, *self._presets]
-        return self._positions(self._minimise(regime, content, starts, 0, effort, episodes))
+        return self._positions(self._minimise(regime, content, starts, 0, effort, episodes, 1))
 
     def _minimise(
         self,
@@ -173,6 +175,7 @@ class Search:
         screened: int,
         effort: Effort,
         episodes: Episodes,
+        incumbents: int = 0,
     ) -> Point:
         tag = hashlib.sha256(stage.encode()).digest()[:4]
         rng = np.random.default_rng([self._plan.random_seed, int.from_bytes(tag, "big")])
@@ -183,6 +186,7 @@ class Search:
             effort,
             seed_stream(self._plan.seeds, rng),
             rng,
+            incumbents,
         )
 
     def _positions(self, point: Point) -> Positions:
