@@ -97,3 +97,17 @@ def test_latin_hypercube_has_one_point_in_each_slice_of_each_axis():
     slices = np.floor((points + 1.0) * 5.0).astype(int)
     assert (np.sort(slices, axis=0) == np.arange(10)[:, None]).all()
     assert latin_hypercube(0, 3, np.random.default_rng(0)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("incumbents", [0, 1])
+def test_an_incumbent_meets_the_finalists_however_it_was_screened(incumbents):
+    def play(points, seeds):
+        scores = Bowl(0.0)(points, seeds)
+        unlucky = (np.array(points) == BEST).all(axis=1) & (len(seeds) == 1)
+        return scores + 100.0 * unlucky[:, None]
+
+    effort = Effort(points=12, repeats=1, confirm=5, sigma=0.4)
+    rng = np.random.default_rng(0)
+    starts = [BEST, np.zeros(4)]
+    found = minimise(play, starts, 10, effort, seed_stream(range(12), rng), rng, incumbents)
+    assert (found == BEST).all() == bool(incumbents)
