@@ -10,7 +10,7 @@ WORKERS ?= 2
 INTEGRATIONS := .venv-newest/.installed .venv-rllib/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-integrations lint bench validate case-study clean
+.PHONY: help demo test test-integrations lint bench validate case-study headroom clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -43,6 +43,9 @@ case-study: $(STAMP) ## eight tenants before and after tuning, beside published 
 validate: $(STAMP) ## check the simulator against its references (options: VALIDATE_ARGS=…)
 	@$(RUN) -m eval.validate $(VALIDATE_ARGS)
 
+headroom: $(STAMP) ## search settings for every id: what tuning and adapting gain (HEADROOM_ARGS=…)
+	@$(RUN) -m eval.headroom $(HEADROOM_ARGS)
+
 clean: ## remove .venv, caches and builds; results in runs/ stay
 	@rm -rf $(VENV) $(dir $(INTEGRATIONS)) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -63,5 +66,5 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (a few minutes the first time)"
 	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(PIP) install -c constraints.txt hatchling
-	@$(PIP) install -c constraints.txt --no-build-isolation -e ".[train,report,parquet,multi-agent,dev]"
+	@$(PIP) install -c constraints.txt --no-build-isolation -e ".[train,report,parquet,multi-agent,search,dev]"
 	@touch $@
