@@ -10,7 +10,7 @@ import functools
 import json
 import multiprocessing
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -112,6 +112,7 @@ class Episodes:
         choices = [self._choice] * len(contents)
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("a", encoding="utf-8") as file:
+            results: Iterable[tuple[float, float]]
             if self._pool is None:
                 results = map(play, choices, contents, seeds)
             else:

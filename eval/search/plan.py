@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from eval.search.episodes import Episodes
 from eval.search.minimise import Effort, Point, minimise, seed_stream
 from roce_gym.env import RoceEnv
 from roce_gym.errors import ConfigError
+from roce_gym.knob_choice import Knob
 from roce_gym.presets import PRESETS, resolve_settings
 from roce_gym.topology import build_network
 from roce_gym.units import BPS_PER_GBPS
@@ -101,9 +103,10 @@ class Search:
         self.regimes = tuple(sorted(found)) if plan.regime_budget and len(found) > 1 else ()
 
     @property
-    def knobs(self) -> Sequence:
+    def knobs(self) -> Sequence[Knob]:
         """Of the environment."""
-        return self._env.knobs.knobs
+        knobs: Any = self._env.knobs  # a KnobSpace, as EnvChoice makes it
+        return tuple(knobs.knobs)
 
     def run(self, log: Path, jobs: int = 1) -> SettingsFile:
         """Searches.
