@@ -26,9 +26,9 @@ from eval.episode import run_episode
 from eval.progress import Counter
 from roce_gym.env import RoceEnv
 from roce_gym.errors import CheckpointError
+from roce_gym.processes import interrupts_ignored
 from roce_gym.reference import cache_key
 from training.environment import EnvChoice
-from training.processes import interrupts_ignored
 
 Key = tuple[str, str]
 """Fingerprint of the policy; key of simulator, scenario and seed."""
