@@ -4,14 +4,12 @@ import json
 import re
 from importlib import import_module
 
-import numpy as np
 import pytest
+from small import completions, make_interval, parts
 
 from roce_gym.cli.iteration_results import iteration_results
-from roce_gym.sim.types import COMPLETION
+from roce_gym.cli.tally import Tally
 from roce_gym.workload.plan import JobPlan
-
-cli_tally = import_module("roce_gym.cli.tally")
 
 PAIRS = """\
 name: pairs
@@ -86,13 +84,10 @@ def test_in_text(command, pairs):
 
 def results(job, *rounds):
     """Of rounds (begun, end) in us, logged in two intervals; those of another job do not count."""
-    tally = cli_tally.Tally()
-    log = np.zeros(len(rounds) + 1, COMPLETION)
-    log["job"][-1] = 1
-    log["index"][:-1] = range(len(rounds))
-    for entry, (begun, end) in zip(log, rounds, strict=False):
-        entry["start_ps"], entry["end_ps"] = begun * 10**6, end * 10**6
-    tally._logs = [log[:1], log[1:]]
+    tally = Tally()
+    rows = [(0, k, begun, end) for k, (begun, end) in enumerate(rounds)]
+    for part in (rows[:1], [*rows[1:], (1, 0, 0, 99)]):
+        tally.add(make_interval(*parts(), completions=completions(*part)))
     return iteration_results(tally, job, 0)
 
 
