@@ -25,7 +25,10 @@ cli_run = import_module("roce_gym.cli.run")
 TIMES = {f"{kind}_{part}_us" for kind in ("cct", "fct") for part in ("mean", "p99", "max", "alone")}
 COUNTS = {"rounds_completed", "flows_completed", "flows"}
 JOB_KEYS = (
-    TIMES | COUNTS | {"kind", "slowdown", "interference", "round_under_way_us", "collectives"}
+    TIMES
+    | COUNTS
+    | {"kind", "slowdown", "interference", "round_under_way_us", "collectives"}
+    | {"iteration_mean_us", "exposed_share"}
 )
 TENANT_KEYS = (
     TIMES

@@ -29,6 +29,10 @@ def report(found: dict[str, Any]) -> str:
     ]
     if any(job["flows"] is None for t in found["tenants"].values() for job in t["jobs"]):
         parts.append("collectives (times in us)\n" + _times(found["tenants"], "cct", "rounds"))
+    iterations = list(_iterations(found["tenants"]))
+    if iterations:
+        head = ["tenant", "job", "done", "mean", "exposed to communication"]
+        parts.append("iterations (times in us)\n" + table(head, iterations, text_columns=2))
     bandwidths = list(_bandwidths(found["tenants"]))
     if bandwidths:
         head = ["tenant", "operation", "algorithm", "ranks", "bytes", "done", "CCT mean", "p99"]
@@ -73,6 +77,15 @@ def _times(tenants: dict[str, Any], name: str, what: str) -> str:
             blank = [""] * len(rates)
             rows += [[f"  {job['kind']}", *_cells(job, name, what), *blank] for job in jobs]
     return table(head, rows)
+
+
+def _iterations(tenants: dict[str, Any]) -> Iterator[list[str]]:
+    """A row for each job that has completed a round."""
+    for tenant, numbers in tenants.items():
+        for job in numbers["jobs"]:
+            if job["iteration_mean_us"] is not None:
+                counts = [number(job["rounds_completed"]), number(job["iteration_mean_us"])]
+                yield [tenant, job["kind"], *counts, percent(job["exposed_share"], 1)]
 
 
 def _bandwidths(tenants: dict[str, Any]) -> Iterator[list[str]]:

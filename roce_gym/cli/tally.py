@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_gym.latency import Latencies
+from roce_gym.sim.types import COMPLETION
 from roce_gym.telemetry import Interval
 from roce_gym.units import PS_PER_US
 
@@ -86,11 +87,13 @@ class Tally:
 
     def completions(self, job: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Indices and times in us of a job's rounds or flows that have ended."""
-        logs = [log[log["job"] == job] for log in self._logs]
-        if not logs:
-            return np.zeros(0, np.int64), np.zeros(0)
-        log = np.concatenate(logs)
+        log = self.log(job)
         return log["index"], (log["end_ps"] - log["start_ps"]) / PS_PER_US
+
+    def log(self, job: int) -> NDArray[Any]:
+        """Structured, fields of `sim.types.COMPLETION`: a job's rounds or flows that have ended."""
+        logs = [log[log["job"] == job] for log in self._logs]
+        return np.concatenate(logs) if logs else np.zeros(0, COMPLETION)
 
     def collectives(self, job: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Numbers in their job, and times in us, of a graph's collectives that have ended."""

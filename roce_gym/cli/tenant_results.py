@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_gym.cli.collective_results import collective_results
+from roce_gym.cli.iteration_results import iteration_results
 from roce_gym.cli.tally import Tally
 from roce_gym.config import Scenario
 from roce_gym.units import PS_PER_S, PS_PER_US
@@ -75,6 +76,7 @@ def _job_results(tally: Tally, plan: Plan, number: int, alone: Any) -> dict[str,
     out |= _compared([out])
     if not is_flows and alone is not None and not len(times):
         out["cct_alone_us"] = float(alone)
+    out |= iteration_results(tally, job, number)
     out["collectives"] = collective_results(tally, job, number)
     out["round_under_way_us"] = None if begun < 0 else (tally.duration_ps - begun) / PS_PER_US
     return out
