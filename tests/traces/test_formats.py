@@ -50,7 +50,7 @@ def test_detect__unknown(tmp_path, content):
 def test_detect__a_topology_is_no_workload(tmp_path):
     path = tmp_path / "file"
     path.write_text("3 1 2\n2\n0 2 100Gbps 1000ns 0\n1 2 100Gbps 1000ns 0\n")
-    with pytest.raises(TraceFileError, match="topology: {kind: hpcc_file, path: …}"):
+    with pytest.raises(TraceFileError, match=r"topology: \{kind: hpcc_file, path: …\}"):
         detect(path)
 
 
