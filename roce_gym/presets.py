@@ -162,7 +162,7 @@ PRESETS: dict[str, Preset] = {
         Preset(
             "pfc_only",
             "no end-to-end congestion control: line rate, no ECN, as Meta ran 400G training "
-            "fabrics (SIGCOMM 2024)",
+            "fabrics (SIGCOMM 2024); lossy classes, which have no PFC, keep the scenario's ECN",
             _no_ecn,
             _line_rate,
         ),
@@ -190,15 +190,18 @@ def resolve_settings(
         scenario: values it gives for a class or tenant win over the scenario's own preset.
         host_rate_gbps: the preset is scaled to this rate.
         preset: if given, replaces the scenario's preset and everything the scenario gives
-            for ECN and DCQCN. Weights and shapers are the scenario's in any case.
+            for ECN and DCQCN; only where it does not mark at all do lossy classes keep their
+            marks. Weights and shapers are the scenario's in any case.
     """
     chosen = get_preset(scenario.preset if preset is None else preset)
     ecn, dcqcn = chosen.ecn(host_rate_gbps), chosen.dcqcn(host_rate_gbps)
     own = preset is None
+    # Without PFC and without marks a lossy class would have nothing but drops to tell senders by.
+    of_scenario = get_preset(scenario.preset).ecn(host_rate_gbps)
     return Settings(
         classes={
             c.name: ClassSettings(
-                ecn=c.ecn if own and c.ecn else ecn,
+                ecn=c.ecn or of_scenario if own or not (c.lossless or ecn.enabled) else ecn,
                 buffer=_buffer(scenario, c.buffer, chosen.buffer),
                 weight=c.weight,
                 shaper=c.shaper,

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from roce_gym.fabric import Fabric
+from roce_gym.presets import resolve_settings
+from roce_gym.reference import ALONE_PRESET
 from roce_gym.scenario_file import load_scenario
 
 TRAINING, STORAGE = 0, 1
@@ -36,3 +38,27 @@ def test_reno_drops_and_dctcp_does_not(seed):
     assert dctcp_times[0] < reno_times[0]
     assert dctcp_times[1] < 0.95 * reno_times[1]
     assert reno.failed_qps == dctcp.failed_qps == 0
+
+
+def test_alone_dctcp_has_its_marks():
+    """The yardstick is PFC alone, but a lossy class has none: without marks DCTCP would drop."""
+    scenario = load_scenario("checkpoint_over_tcp", 0, ["tenants.checkpoint.cc=dctcp"])
+    fabric = Fabric(scenario, 0, preset=ALONE_PRESET, only_tenant="checkpoint")
+    interval = fabric.advance(us=10_000)
+    assert len(interval.completions) == 3
+    assert interval.ecn_marked_packets.sum() > 0
+    assert interval.dropped_packets.sum() == 0
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_marks_of_a_lossy_class_under_a_preset(given):
+    overrides = [] if given else ["classes.storage.ecn=null"]
+    scenario = load_scenario("checkpoint_over_tcp", 0, overrides)
+    own, pfc_only, paper = (
+        resolve_settings(scenario, 100, preset).classes
+        for preset in (None, "pfc_only", "dcqcn_paper")
+    )
+    assert own["storage"].ecn.kmin_bytes == (100_000 if given else 400_000)
+    assert pfc_only["storage"].ecn == own["storage"].ecn
+    assert not pfc_only["training"].ecn.enabled
+    assert paper["storage"].ecn == paper["training"].ecn != own["storage"].ecn

@@ -24,6 +24,7 @@ _HEAD_BYTES = 2**16
 _GOAL = re.compile(r"^\s*num_ranks\s", re.MULTILINE)
 _NUMBERS = r"[0-9.eE+-]+"
 _FLOWS = re.compile(rf"\s*[0-9]+[ \t\r]*\n\s*(?:{_NUMBERS}[ \t]+){{5}}{_NUMBERS}[ \t\r]*(?:\n|$)")
+_TOPOLOGY = re.compile(r"\s*[0-9]+[ \t]+[0-9]+[ \t]+[0-9]+[ \t\r]*\n[0-9 \t\r]*\n")
 _CDF = re.compile(rf"\s*(?:{_NUMBERS}[ \t]+{_NUMBERS}[ \t\r]*\n\s*){{2}}")
 
 
@@ -99,6 +100,11 @@ def detect(path: str | Path) -> str:
         return "hpcc_flows"
     if _CDF.match(head):
         return "size_cdf"
+    if _TOPOLOGY.match(head):
+        raise TraceFileError(
+            f"{path}: is no workload but looks like an HPCC topology, which a scenario reads as "
+            "topology: {kind: hpcc_file, path: …}"
+        )
     raise TraceFileError(
         f"{path}: of no known format; allowed: {', '.join((*FORMATS, *FLOW_FORMATS))}"
     )

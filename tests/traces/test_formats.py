@@ -47,6 +47,13 @@ def test_detect__unknown(tmp_path, content):
         detect(path)
 
 
+def test_detect__a_topology_is_no_workload(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("3 1 2\n2\n0 2 100Gbps 1000ns 0\n1 2 100Gbps 1000ns 0\n")
+    with pytest.raises(TraceFileError, match=r"topology: \{kind: hpcc_file, path: …\}"):
+        detect(path)
+
+
 def test_files_that_are_none(tmp_path):
     """A pipe would block, a device never end."""
     os.mkfifo(tmp_path / "pipe")
