@@ -22,6 +22,7 @@ from pathlib import Path
 
 from agents.checkpoint import find_checkpoint, read_checkpoint
 from agents.files import write_whole
+from eval.command import INTERRUPTED
 from eval.evaluate import Evaluation, evaluate
 from eval.plots import draw_all
 from eval.records import read_records
@@ -33,7 +34,6 @@ from roce_gym.presets import PRESETS
 from training.args import Args, load_args
 from training.environment import EVALUATION_SEEDS_FROM
 
-INTERRUPTED = 130
 _MARK = ".roce-gym-demo"
 
 _QUICK_OVERRIDES = ("control.horizon_us=4000",)

@@ -22,16 +22,15 @@ from pathlib import Path
 
 from agents.policy import Policy
 from agents.registry import allowed_policies, make_policy
+from eval.command import count, run_resumable
 from eval.episode import run_episode
 from eval.progress import Counter
 from eval.records import Record, claim, read_record, record_path, write_record
 from roce_gym.env import RoceEnv
-from roce_gym.errors import CheckpointError, ConfigError, RoceGymError
+from roce_gym.errors import CheckpointError, ConfigError
 from roce_gym.processes import interrupts_ignored
 from roce_gym.reference import cache_key
 from training.environment import EVALUATION_SEEDS_FROM, EnvChoice, warm_up
-
-INTERRUPTED = 130
 
 Todo = list[tuple[str, int]]
 """Policies and seeds."""
@@ -166,16 +165,12 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Evaluates; exit code 0: done, 2: refused, 130: interrupted."""
     arguments = _parser().parse_args(argv)
-    try:
+
+    def work() -> str:
         evaluate(_checked(arguments), arguments.jobs)
-    except RoceGymError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\ninterrupted; the same command goes on", file=sys.stderr)
-        return INTERRUPTED
-    print(f"done; for tables: python -m eval.report {arguments.out}")
-    return 0
+        return f"done; for tables: python -m eval.report {arguments.out}"
+
+    return run_resumable(work)
 
 
 def _checked(arguments: argparse.Namespace) -> Evaluation:
@@ -206,15 +201,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", default="10000:10016", help="default: 10000:10016")
     parser.add_argument("--any-seeds", action="store_true", help="also seeds that were trained on")
     parser.add_argument("--out", type=Path, required=True, help="folder for records")
-    parser.add_argument("--jobs", type=_count, default=2, help="processes (2)")
+    parser.add_argument("--jobs", type=count, default=2, help="processes (2)")
     return parser
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not allowed; 1 or more")
-    return value
 
 
 if __name__ == "__main__":

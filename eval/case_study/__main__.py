@@ -13,6 +13,7 @@ from typing import Any
 from eval.case_study.measure import Measured, alone_us, measure
 from eval.case_study.table import table
 from eval.case_study.variants import Variant, variants
+from eval.command import count
 from eval.progress import Counter
 from roce_gym.config import Scenario
 from roce_gym.errors import RoceGymError
@@ -115,16 +116,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="change the scenario, before and after alike: scale=1024, control.horizon_us=4000",
     )
-    parser.add_argument("--seeds", type=_count, default=SEEDS, help=f"number of runs ({SEEDS})")
+    parser.add_argument("--seeds", type=count, default=SEEDS, help=f"number of runs ({SEEDS})")
     parser.add_argument("--out", type=Path, default=OUT, help=f"folder of the results ({OUT})")
     return parser
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not allowed; 1 or more")
-    return value
 
 
 if __name__ == "__main__":

@@ -20,14 +20,14 @@ from agents.files import write_whole
 from agents.preset import preset_names
 from agents.registry import make_policy
 from agents.settings_file import read_settings
-from eval.evaluate import INTERRUPTED, Evaluation, evaluate
+from eval.command import run_resumable
+from eval.evaluate import Evaluation, evaluate
 from eval.headroom.page import Row, as_page, make_row
 from eval.records import read_records
 from eval.search.__main__ import log_of, search
 from eval.search.episodes import spent
 from eval.search.plan import SearchPlan
 from eval.summary import summarize
-from roce_gym.errors import RoceGymError
 from roce_gym.registration import ENVIRONMENTS
 from training.environment import EVALUATION_SEEDS_FROM, EnvChoice
 
@@ -138,20 +138,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measures; exit code 0: done, 2: refused, 130: interrupted."""
     arguments = _parser().parse_args(argv)
     size = Size(**{field.name: getattr(arguments, field.name) for field in fields(Size)})
-    try:
+
+    def work() -> str:
         for env in () if arguments.only_page else arguments.envs or IDS:
             print(f"== {env}", file=sys.stderr, flush=True)
             measure(env, size, arguments.out, arguments.jobs)
             write_page(IDS, arguments.out, arguments.page)
         write_page(IDS, arguments.out, arguments.page)
-    except RoceGymError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\ninterrupted; the same command goes on", file=sys.stderr)
-        return INTERRUPTED
-    print(f"done: {arguments.page}")
-    return 0
+        return f"done: {arguments.page}"
+
+    return run_resumable(work)
 
 
 def _parser() -> argparse.ArgumentParser:

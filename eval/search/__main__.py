@@ -18,9 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents.settings_file import read_settings, write_settings
-from eval.evaluate import INTERRUPTED, parse_seeds
+from eval.command import run_resumable
+from eval.evaluate import parse_seeds
 from eval.search.plan import Search, SearchPlan
-from roce_gym.errors import ConfigError, RoceGymError
+from roce_gym.errors import ConfigError
 from training.environment import EVALUATION_SEEDS_FROM, EnvChoice, warm_up
 
 
@@ -46,16 +47,13 @@ def log_of(out: Path) -> Path:
 def main(argv: Sequence[str] | None = None) -> int:
     """Searches; exit code 0: done, 2: refused, 130: interrupted."""
     arguments = _parser().parse_args(argv)
-    try:
+
+    def work() -> str:
         search(_checked(arguments), arguments.out, arguments.jobs)
-    except RoceGymError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\ninterrupted; the same command goes on", file=sys.stderr)
-        return INTERRUPTED
-    print(f"done: {arguments.out}; to compare: eval.evaluate --policies static:{arguments.out}")
-    return 0
+        found = arguments.out
+        return f"done: {found}; to compare: eval.evaluate --policies static:{found}"
+
+    return run_resumable(work)
 
 
 def _checked(arguments: argparse.Namespace) -> SearchPlan:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from eval.command import count
 from eval.validate.ns3 import SEEDS, rewrite_table, validate_ns3
 from eval.validate.ns3_reference import TABLE
 from eval.validate.published import validate_published
@@ -54,15 +55,8 @@ def _add_common(
     parser: argparse.ArgumentParser, only: str, seeds: int | str, jobs: int | str
 ) -> None:
     parser.add_argument("--only", default=only, help="scenarios whose name contains this")
-    parser.add_argument("--seeds", type=_count, default=seeds, help=f"of random runs ({SEEDS})")
-    parser.add_argument("--jobs", type=_count, default=jobs, help="processes (2)")
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not allowed; 1 or more")
-    return value
+    parser.add_argument("--seeds", type=count, default=seeds, help=f"of random runs ({SEEDS})")
+    parser.add_argument("--jobs", type=count, default=jobs, help="processes (2)")
 
 
 if __name__ == "__main__":
