@@ -22,6 +22,7 @@ from roce_gym.assembly.endpoints import (
     receiving,
 )
 from roce_gym.assembly.events import (
+    bucket_events,
     first_bucket_slot,
     first_pfc_slot,
     make_core,
@@ -111,15 +112,15 @@ def build_state(
         plan,
         seed,
         max_hops,
-        (buckets - 2) << shift,
         first_bucket,
         int(retry["rto_ps"].max(initial=0)),
     )
+    params["least_shift"] = shift
     params["num_marks"] = len(dscp["class_at"]) // max(1, network.num_switches)
     params["maps_priorities"] = len(dscp["heard"]) > 0
     return t.State(
         params=params,
-        core=make_core(places, shift, len(packet), len(message)),
+        core=make_core(places, buckets, shift, len(packet), len(message)),
         event_ps=np.full(slots, t.FOREVER, np.int64),
         event_next=np.full(slots, t.NONE, np.int32),
         event_order=np.zeros(slots, np.int64),
@@ -182,7 +183,6 @@ def _params(
     plan: Plan,
     seed: int,
     max_hops: int,
-    horizon_ps: int,
     first_bucket: int,
     longest_timeout_ps: int,
 ) -> NDArray[Any]:
@@ -211,10 +211,10 @@ def _params(
         "ack_ignores_pause": nic.ack_ignores_pause,
         "message_reserve": most_posts(plan),
         "log_reserve": most_posts(plan) + 1,
-        "horizon_ps": horizon_ps,
         "scheduled_order": scenario.simulator.tie_order == "scheduled",
         "mrg32k3a": scenario.simulator.mrg32k3a_state is not None,
         "far": what_is_far(network, plan),
+        "bucket_events": bucket_events(network, plan),
         "clock_ps": scenario.simulator.clock_ps,
         **sender_params(scenario),
         "first_pfc_slot": first_pfc_slot(scenario, network, plan),

@@ -16,9 +16,6 @@ from roce_gym.units import PS_PER_S, ps_per_kib
 from roce_gym.workload.plan import Plan
 
 MIN_BUCKETS = 1024
-EVENTS_PER_BUCKET = 4
-EVENTS_PER_BUCKET_FAR = 16
-"""Where memory is far: looking ahead ends at the end of a bucket."""
 _CORE_CACHE_BYTES = 1 << 20
 _LINK_BYTES = t.LINK.itemsize + 2 * (t.QUEUE.itemsize + t.INGRESS.itemsize)
 """What every packet on a link needs, with one configured class."""
@@ -52,6 +49,14 @@ def first_bucket_slot(scenario: Scenario, network: Network, plan: Plan) -> int:
     )
 
 
+def bucket_events(network: Network, plan: Plan) -> int:
+    """Events that a bucket should hold: sorting costs more with more, looking for the next less.
+
+    Where memory is far, looking ahead ends at the end of a bucket.
+    """
+    return 16 if what_is_far(network, plan) == t.FAR_LINKS else 4
+
+
 def what_is_far(network: Network, plan: Plan) -> np.int64:
     """For which records a core's own cache is too small; see `sim/lookahead.py`."""
     if network.num_links * _LINK_BYTES > _CORE_CACHE_BYTES:
@@ -68,18 +73,17 @@ def largest_frame_bytes(nic: NicConfig) -> int:
 def wheel_size(
     nic: NicConfig, network: Network, plan: Plan, lowest_rate_bps: NDArray[np.int64]
 ) -> tuple[int, int]:
-    """Number of buckets, a power of two, and log2 of their width in ps.
+    """Number of buckets, a power of two, and log2 of their least width in ps.
 
-    A link at full rate has about one event a data frame; a bucket is as wide as makes
-    a few of them, which costs least (sorting against looking for the next one). The wheel is longer
-    than any delay plus serialisation, at the lowest rate that each link will have.
+    That is half of what makes a few events a bucket if every link has one a data frame: with its
+    end and with ACKs there are more. The wheel is longer than any delay plus serialisation, at the
+    lowest rate that each link will have.
     """
     frame = largest_frame_bytes(nic)
     rates = network.link_rate_bps.astype(np.float64)
     events_per_ps = float((rates / (8 * (nic.mtu_bytes + nic.header_bytes))).sum()) / PS_PER_S
-    far = what_is_far(network, plan) == t.FAR_LINKS
-    wanted = EVENTS_PER_BUCKET_FAR if far else EVENTS_PER_BUCKET
-    shift = min(16, max(5, round(np.log2(wanted / events_per_ps))))
+    width_ps = bucket_events(network, plan) / events_per_ps
+    shift = min(16, max(5, round(np.log2(width_ps)) - 1))
     longest = max(
         int(delay) + (frame * ps_per_kib(int(rate)) >> 10)
         for rate, delay in zip(lowest_rate_bps, network.link_delay_ps, strict=True)
@@ -90,11 +94,14 @@ def wheel_size(
     return buckets, shift
 
 
-def make_core(num_places: int, shift: int, num_packets: int, num_messages: int) -> NDArray[Any]:
+def make_core(
+    num_places: int, buckets: int, shift: int, num_packets: int, num_messages: int
+) -> NDArray[Any]:
     """The counters of the event loop at time 0; `num_places` is the length of `State.current`."""
     core = np.zeros(1, t.CORE)
     core["cursor"] = num_places
     core["bucket_shift"] = shift
+    core["horizon_ps"] = (buckets - 2) << shift
     core["packets_left"] = num_packets
     core["messages_left"] = num_messages
     return core

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy import int64
 
+from roce_gym.sim.bucket_width import adapt_width
 from roce_gym.sim.cc.events import catch_up
 from roce_gym.sim.cc.registry import CODES
 from roce_gym.sim.collective import on_job_timer, on_member_timer, start_jobs
@@ -40,6 +41,7 @@ from roce_gym.sim.types import (
     PAUSE,
     STREAM_LOSS,
     WHEEL_OVERRUN,
+    WIDTH_DUE,
     State,
 )
 from roce_gym.sim.wheel import next_bucket_ps, open_bucket, push_far, schedule
@@ -205,13 +207,27 @@ def _settle(s, now):
 
 
 @helper
+def _run_on(s, until_ps):
+    status = WIDTH_DUE
+    while status == WIDTH_DUE:
+        status = _run(s, until_ps)
+        if status == WIDTH_DUE:
+            adapt_width(s, s.core[0], s.core[0]["events"])
+    return status
+
+
+@rare
 def _run(s, until_ps):
     core = s.core[0]
     far = s.params[0]["far"]
     status = OK
     events = 0
+    look = core["width_look"] - core["events"]
     while status == OK:
         if core["cursor"] == s.current.size:
+            if events >= look:
+                status = WIDTH_DUE
+                break
             start_ps = next_bucket_ps(s, core)
             if start_ps > until_ps:
                 break
@@ -264,7 +280,7 @@ def _make_run(_key: int) -> Any:
         caller can mend it and call again.
         """
         _ = _key  # part of the cache key, see jit.py
-        return _run(state_of(table), until_ps)
+        return _run_on(state_of(table), until_ps)
 
     return entry(run)
 
@@ -273,7 +289,7 @@ def _make_run_plain(_key: int) -> Any:
     def run_plain(table, until_ps):
         """As `run`, for a state that `is_plain`."""
         _ = _key
-        return _run(plain_state_of(table), until_ps)
+        return _run_on(plain_state_of(table), until_ps)
 
     return entry(run_plain)
 

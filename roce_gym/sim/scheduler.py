@@ -231,7 +231,7 @@ def wake_at(s, host, due_ps, now):
         return
     if s.event_ps[slot] != FOREVER:
         cancel(s, slot)
-    schedule(s, slot, min(due_ps, now + s.params[0]["horizon_ps"]))
+    schedule(s, slot, min(due_ps, now + s.core[0]["horizon_ps"]))
 
 
 @helper

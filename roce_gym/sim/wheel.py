@@ -15,8 +15,8 @@ insertion:
 For comparison with simulators that run events of one time in the order in which they were
 scheduled, ties can go by `State.event_order` instead (`SimulatorConfig.tie_order`).
 
-A bucket is 2^bucket_shift ps wide; the width is chosen so that a busy fabric has a few events in
-each (`assembly/events.py`) and has no influence on results. Far timers wait in a binary heap until
+A bucket is 2^bucket_shift ps wide; the width follows the load (`bucket_width.py`) and has no
+influence on results. Far timers wait in a binary heap until
 their bucket becomes current.
 """
 
@@ -58,7 +58,13 @@ def schedule(s, slot, due_ps):
     s.event_ps[slot] = due_ps
     if _is_current(core, due_ps):
         _insert_current(s, core, ((due_ps - core["bucket_ps"]) << KEY_SHIFT) | slot)
-        return
+    else:
+        put(s, core, slot, due_ps)
+
+
+@helper
+def put(s, core, slot, due_ps):
+    """Puts an event into its bucket, which is not the current one."""
     index = (due_ps >> core["bucket_shift"]) & (s.bucket_head.size - 1)
     head = s.bucket_head[index]
     s.event_next[slot] = head

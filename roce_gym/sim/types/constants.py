@@ -55,7 +55,7 @@ COMPUTE_OP, SEND_OP, RECV_OP, COLLECTIVE_OP = numbers(*range(4))
 COMPUTES, WAITS, PAUSES = numbers(1, 2, 3)
 
 # Kernel statuses.
-OK, PACKETS_LOW, MESSAGES_LOW, LOG_FULL, WHEEL_OVERRUN = numbers(*range(5))
+OK, PACKETS_LOW, MESSAGES_LOW, LOG_FULL, WHEEL_OVERRUN, WIDTH_DUE = numbers(*range(6))
 
 # Flags of an ingress record.
 LOSSLESS, TOLD_TO_PAUSE = numbers(1, 2)

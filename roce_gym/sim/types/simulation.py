@@ -39,7 +39,8 @@ PARAMS = np.dtype(
         ("ack_ignores_pause", np.int64),
         ("message_reserve", np.int64),  # most messages one event may post
         ("log_reserve", np.int64),  # most completions one event may log
-        ("horizon_ps", np.int64),  # the wheel reaches this far
+        ("least_shift", np.int64),  # of CORE.bucket_shift, as the wheel has to reach that far
+        ("bucket_events", np.int64),  # wanted in a bucket
         ("scheduled_order", np.int64),  # 1: events of one time run in the order of scheduling
         ("mrg32k3a", np.int64),  # 1: marks are drawn from State.mrg, in order of events
         ("far", np.int64),  # what is too large for a core's own cache: NEAR, FAR_QPS, FAR_LINKS
@@ -72,6 +73,10 @@ CORE = np.dtype(
         ("now_ps", np.int64),
         ("bucket_ps", np.int64),  # start of the current bucket
         ("bucket_shift", np.int64),  # a bucket is 2^shift ps wide
+        ("horizon_ps", np.int64),  # the wheel reaches this far
+        ("width_look", np.int64),  # events until the next look at the width
+        ("width_events", np.int64),  # events and time at the last look
+        ("width_ps", np.int64),
         ("cursor", np.int64),  # next event of the current bucket, into State.current
         ("num_far", np.int64),
         ("free_packet", np.int64),  # free list
