@@ -39,7 +39,17 @@ def look_for_qps(s, cursor):
         slot = s.current[cursor] & SLOT_MASK
         if slot < s.params[0]["num_links"]:
             _look_at_arrival(s, slot)
-    fetch_packet(s, cursor + 1)
+    if cursor + 1 < s.current.size:
+        slot = s.current[cursor + 1] & SLOT_MASK
+        links = s.params[0]["num_links"]
+        if slot < links:
+            p = int64(s.link[slot]["flight_head"])
+            if p != NONE:
+                prefetch(s.packet, p)
+        elif slot < 2 * links:
+            p = _first_waiting(s, slot - links)
+            if p != NONE:
+                prefetch(s.packet, p)
 
 
 @helper
