@@ -96,7 +96,7 @@ def build_state(
     jobs = make_jobs(plan)
     nic, ready = make_schedulers(network, plan, num_classes, order)
     packet, message = make_pools(network, plan)
-    places = slots + SORT_MARGIN
+    places = 2 * slots + SORT_MARGIN
     qp = make_qps(scenario, network, plan, internal, jobs["endpoint"], jobs["qp_job"])
     sender = make_senders(len(plan.qps))
     trace(scenario, qp, sender)

@@ -5,8 +5,6 @@ A key is (time - start of the bucket) << KEY_SHIFT | slot.
 
 from __future__ import annotations
 
-import numpy as np
-
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.types import NONE
 
@@ -14,10 +12,6 @@ KEY_SHIFT = 40
 SLOT_MASK = (1 << KEY_SHIFT) - 1
 SORT_MARGIN = 8
 """Places of `State.current` beyond the number of slots."""
-
-_GAPS = np.array([1750, 701, 301, 132, 57, 23, 10, 4, 1])
-"""Of shell sort: Ciura, "Best increments for the average case of shellsort", FCT 2001."""
-_LONG_BUCKET = 16
 
 
 @helper
@@ -99,23 +93,43 @@ def _sort_8(keys, end):
 
 @rare
 def _sort_long(keys, start, end):
-    """Insertion sort of a short bucket, shell sort of a long one."""
-    count = end - start
-    level = _GAPS.size - 1
-    if count > _LONG_BUCKET:
-        level = 0
-        while _GAPS[level] >= count:
-            level += 1
-    while level < _GAPS.size:
-        gap = _GAPS[level]
-        for i in range(start + gap, end):
-            key = keys[i]
-            j = i - gap
-            while j >= start and keys[j] > key:
-                keys[j + gap] = keys[j]
-                j -= gap
-            keys[j + gap] = key
-        level += 1
+    """Merge sort of runs of eight; the left one of two waits below the bucket."""
+    first = end - ((end - start + 7) & ~7)
+    for i in range(first, start):
+        keys[i] = NONE
+    for run_end in range(first + 8, end + 1, 8):
+        _sort_8(keys, run_end)
+    width = 8
+    while width < end - first:
+        right = end - width
+        while right > first:
+            left = max(first, right - width)
+            _merge(keys, left, right, right + width, first)
+            right -= 2 * width
+        width *= 2
+
+
+@helper
+def _merge(keys, left, right, end, free_end):
+    """Merges keys[left:right] and keys[right:end]; places below `free_end` are free."""
+    a_end = free_end
+    a = free_end - (right - left)
+    for i in range(right - left):
+        keys[a + i] = keys[left + i]
+    b = right
+    out = left
+    while a < a_end and b < end:
+        key_a = keys[a]
+        key_b = keys[b]
+        is_a = key_a < key_b
+        keys[out] = key_a if is_a else key_b
+        a += is_a
+        b += not is_a
+        out += 1
+    while a < a_end:
+        keys[out] = keys[a]
+        a += 1
+        out += 1
 
 
 @helper
