@@ -104,7 +104,8 @@ def _sort_long(keys, start, end):
         right = end - width
         while right > first:
             left = max(first, right - width)
-            _merge(keys, left, right, right + width, first)
+            if keys[right - 1] > keys[right]:
+                _merge(keys, left, right, right + width, first)
             right -= 2 * width
         width *= 2
 
