@@ -57,7 +57,7 @@ from roce_gym.assembly.senders import (
 )
 from roce_gym.config import Scenario, class_order
 from roce_gym.sim import types as t
-from roce_gym.sim.sorting import SORT_MARGIN
+from roce_gym.sim.sorting import places
 from roce_gym.topology.graph import Network
 from roce_gym.units import us_to_ps
 from roce_gym.workload.plan import Plan
@@ -96,7 +96,6 @@ def build_state(
     jobs = make_jobs(plan)
     nic, ready = make_schedulers(network, plan, num_classes, order)
     packet, message = make_pools(network, plan)
-    places = 2 * slots + SORT_MARGIN
     qp = make_qps(scenario, network, plan, internal, jobs["endpoint"], jobs["qp_job"])
     sender = make_senders(len(plan.qps))
     trace(scenario, qp, sender)
@@ -120,14 +119,14 @@ def build_state(
     params["maps_priorities"] = len(dscp["heard"]) > 0
     return t.State(
         params=params,
-        core=make_core(places, buckets, shift, len(packet), len(message)),
+        core=make_core(places(slots), buckets, shift, len(packet), len(message)),
         event_ps=np.full(slots, t.FOREVER, np.int64),
         event_next=np.full(slots, t.NONE, np.int32),
         event_order=np.zeros(slots, np.int64),
         bucket_head=np.full(buckets, t.NONE, np.int32),
         bucket_bits=np.zeros(buckets // 32, np.int64),
         bucket_words=np.zeros(buckets // 1024, np.int64),
-        current=np.zeros(places, np.int64),
+        current=np.zeros(places(slots), np.int64),
         far=np.zeros(slots - 2 * network.num_links + kicks, t.TIMER),
         packet=packet,
         packet_order=np.zeros(len(packet), np.int64),

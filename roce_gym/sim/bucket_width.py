@@ -36,14 +36,15 @@ def adapt_width(s, core, events):
     while shift > params["least_shift"] and count << shift > 2 * wanted:
         shift -= 1
     if shift != core["bucket_shift"]:
-        _file_anew(s, core, shift)
+        file_anew(s, core, shift)
     core["width_events"] = events
     core["width_ps"] = core["now_ps"]
     core["width_look"] = events + _LOOK_EVENTS
 
 
 @rare
-def _file_anew(s, core, shift):
+def file_anew(s, core, shift):
+    """Changes the width of buckets to 2^shift ps. PRECONDITION: no bucket is current."""
     first = NONE
     for index in range(s.bucket_head.size):
         slot = int64(s.bucket_head[index])

@@ -11,12 +11,18 @@ from roce_gym.sim.types import NONE
 KEY_SHIFT = 40
 SLOT_MASK = (1 << KEY_SHIFT) - 1
 SORT_MARGIN = 8
-"""Places of `State.current` beyond the number of slots."""
+
+
+def places(num_slots: int) -> int:
+    """Length of `State.current`: a bucket may hold every slot, and sorting takes as much again."""
+    return 2 * num_slots + SORT_MARGIN
 
 
 @helper
 def sort(keys, start, end):
-    """Sorts a bucket, keys[start:end]. Places below `start` are free: SORT_MARGIN at least.
+    """Sorts a bucket, keys[start:end].
+
+    Below `start`, as many places as there are keys are free, and SORT_MARGIN more.
 
     Most buckets have eight keys or fewer. Those go through a sorting network (Knuth, The Art of
     Computer Programming, volume 3, 5.3.4), which has no branch that a processor could guess wrong;

@@ -116,7 +116,8 @@ def cancel(s, slot):
     due_ps = s.event_ps[slot]
     s.event_ps[slot] = FOREVER
     if _is_current(core, due_ps):
-        return  # its key stays in `current` and is skipped
+        _take_from_current(s, core, ((due_ps - core["bucket_ps"]) << KEY_SHIFT) | slot)
+        return
     index = (due_ps >> core["bucket_shift"]) & (s.bucket_head.size - 1)
     head = int64(s.bucket_head[index])
     if head == slot:
@@ -127,6 +128,19 @@ def cancel(s, slot):
     while s.event_next[head] != slot:
         head = int64(s.event_next[head])
     s.event_next[head] = s.event_next[slot]
+
+
+@helper
+def _take_from_current(s, core, key):
+    """Takes a key out of the current bucket."""
+    place = core["cursor"]
+    held = s.current[place]
+    while held != key:
+        place += 1
+        following = s.current[place]
+        s.current[place] = held
+        held = following
+    core["cursor"] += 1
 
 
 @helper

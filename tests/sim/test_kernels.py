@@ -17,7 +17,7 @@ from small import parts
 
 import roce_gym.sim
 from roce_gym.fabric import Fabric
-from roce_gym.sim import engine, jit, rng, sorting, wheel
+from roce_gym.sim import bucket_width, engine, jit, rng, sorting, wheel
 from roce_gym.sim import types as t
 from roce_gym.sim.cc.dcqcn import DCQCN
 
@@ -45,13 +45,14 @@ def empty_wheel():
         "bucket_head": np.full(BUCKETS, t.NONE, np.int32),
         "bucket_bits": np.zeros(BUCKETS // 32, np.int64),
         "bucket_words": np.zeros(BUCKETS // 1024, np.int64),
-        "current": np.zeros(slots + sorting.SORT_MARGIN, np.int64),
+        "current": np.zeros(sorting.places(slots), np.int64),
         "far": np.zeros(TIMERS, t.TIMER),
     }
     state = Fabric(*parts()[:1])._state._replace(**sizes)
     state.core[:] = np.zeros(1, t.CORE)
-    state.core[0]["cursor"] = slots + sorting.SORT_MARGIN
+    state.core[0]["cursor"] = sorting.places(slots)
     state.core[0]["bucket_shift"] = SHIFT
+    state.core[0]["horizon_ps"] = REACH
     return state
 
 
@@ -96,6 +97,7 @@ OPERATIONS = st.lists(
         ADD,
         st.tuples(st.just("pop"), st.just(0), st.just(0)),
         st.tuples(st.just("cancel"), st.integers(0, 2 * LINKS - 1), st.just(0)),
+        st.tuples(st.just("width"), st.integers(SHIFT, SHIFT + 12), st.just(0)),
     ),
     max_size=150,
 )
@@ -106,12 +108,13 @@ EMPTY = empty_wheel()
 def test_a_bucket_of_any_length_is_sorted_and_nothing_beside_it_moves(count):
     rng = np.random.default_rng(count)
     for _ in range(60):
-        keys = np.full(count + 2 * sorting.SORT_MARGIN, 7, np.int64)
-        end = count + sorting.SORT_MARGIN
-        keys[sorting.SORT_MARGIN : end] = rng.integers(0, 1 + rng.integers(1, 1 << 50), count)
-        wanted = np.sort(keys[sorting.SORT_MARGIN : end])
-        sort(keys, sorting.SORT_MARGIN, end)
-        assert (keys[sorting.SORT_MARGIN : end] == wanted).all()
+        end = sorting.places(count)
+        start = end - count
+        keys = np.full(end + 8, 7, np.int64)
+        keys[start:end] = rng.integers(0, 1 + rng.integers(1, 1 << 50), count)
+        wanted = np.sort(keys[start:end])
+        sort(keys, start, end)
+        assert (keys[start:end] == wanted).all()
         assert (keys[end:] == 7).all()
 
 
@@ -140,11 +143,38 @@ def test_events_come_in_order_of_time_and_slot(operations):
         elif operation == "cancel" and slot in pending:
             del pending[slot]
             _cancel(state, slot)
+        elif operation == "width" and state.core[0]["cursor"] == state.current.size:
+            bucket_width.file_anew(state, state.core[0], slot)
         elif operation == "pop":
             event = expected()
             assert _pop(state) == event
             now = max(now, event[0])
     assert not pending
+
+
+@pytest.mark.nojit
+@pytest.mark.skipif(not numba.config.DISABLE_JIT, reason="to compile the driver takes too long")
+def test_an_event_may_be_moved_any_number_of_times_within_a_bucket():
+    state = type(EMPTY)(*(array.copy() for array in EMPTY))
+    bucket_width.file_anew(state, state.core[0], 12)
+    for slot, due_ps in ((0, 1), (1, 4000), (2, 4001)):
+        _add(state, slot, due_ps, False)
+    assert _pop(state) == (1, 0)
+    for due_ps in range(3999, 3999 - 3 * len(state.current), -1):
+        _cancel(state, 1)
+        _add(state, 1, due_ps, False)
+    assert [_pop(state) for _ in range(3)] == [(due_ps, 1), (4001, 2), (-1, -1)]
+
+
+@pytest.mark.nojit
+@pytest.mark.skipif(not numba.config.DISABLE_JIT, reason="to compile the driver takes too long")
+def test_a_wake_up_beyond_a_shorter_wheel_comes_sooner():
+    state = type(EMPTY)(*(array.copy() for array in EMPTY))
+    bucket_width.file_anew(state, state.core[0], SHIFT + 3)
+    _add(state, 5, 8 * REACH, False)
+    _add(state, 6, 100, False)
+    bucket_width.file_anew(state, state.core[0], SHIFT)
+    assert [_pop(state) for _ in range(3)] == [(100, 6), (REACH, 5), (-1, -1)]
 
 
 @pytest.mark.nojit
