@@ -250,8 +250,6 @@ def _run(s, until_ps):
         else:
             fetch_packet(s, core["cursor"])
         slot = key & SLOT_MASK
-        if s.event_ps[slot] != now:  # cancelled
-            continue
         s.event_ps[slot] = FOREVER
         if now < core["now_ps"]:
             status = WHEEL_OVERRUN

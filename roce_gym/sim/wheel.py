@@ -274,11 +274,15 @@ def pop_far(s):
 @rare
 def pull_far(s, slot, due_ps):
     """Moves a timer that is scheduled to an earlier time."""
-    for i in range(s.core[0]["num_far"]):
-        if s.far[i]["slot"] == slot:
-            _remove_far(s, int64(i))
-            break
-    push_far(s, slot, due_ps)  # a key left in the current bucket is skipped
+    core = s.core[0]
+    if _is_current(core, s.event_ps[slot]):
+        _take_from_current(s, core, ((s.event_ps[slot] - core["bucket_ps"]) << KEY_SHIFT) | slot)
+    else:
+        i = 0
+        while s.far[i]["slot"] != slot:
+            i += 1
+        _remove_far(s, i)
+    push_far(s, slot, due_ps)
 
 
 @helper
