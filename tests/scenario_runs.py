@@ -21,12 +21,11 @@ class Run:
 
     def __init__(self, fabric, intervals):
         self.scenario, self.network = fabric.scenario, fabric.network
-        self.intervals, self.jobs = intervals, fabric.plan.jobs
+        self.intervals, jobs = intervals, fabric.plan.jobs
         tenants = [tenant.name for tenant in self.scenario.tenants]
-        self.names = [tenants[job.tenant] for job in self.jobs]
+        self.names = [tenants[job.tenant] for job in jobs]
         self.hosts = {
-            name: tuple(map(int, job.hosts))
-            for name, job in zip(self.names, self.jobs, strict=True)
+            name: tuple(map(int, job.hosts)) for name, job in zip(self.names, jobs, strict=True)
         }
         self.log = np.concatenate([interval.completions for interval in intervals])
         self.times_us = (self.log["end_ps"] - self.log["start_ps"]) / 1e6
@@ -44,9 +43,6 @@ class Run:
     def mean_us(self, tenant):
         times = self.times_us[self.rounds(tenant)]
         return float(times.mean()) if len(times) else math.nan
-
-    def p95_us(self, tenant):
-        return float(np.percentile(self.times_us[self.rounds(tenant)], 95))
 
     def pauses_in(self, interval):
         """Frames that switches sent."""

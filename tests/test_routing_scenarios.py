@@ -42,6 +42,17 @@ def test_spray_vs_ecmp_in_order():
     assert len(times) >= 4 and interval.nacks.sum() == 0
 
 
+@pytest.mark.shows("spray_vs_ecmp")
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_spray_vs_ecmp__some_cables_carry_two_or_three_flows_and_others_none(seed):
+    _, interval, network = run("spray_vs_ecmp", seed=seed)
+    leaves = np.isin(network.link_src, range(16, 20))
+    upwards = np.flatnonzero(leaves & (network.link_dst >= 20))
+    assert len(upwards) == interval.delivered_bytes.size == 16
+    flows = interval.tx_bytes[upwards].sum(axis=1) / interval.delivered_bytes.mean()
+    assert 1.9 < flows.max() < 3.1 and flows.min() < 0.05  # ACKs of others
+
+
 def spine_bytes(interval, network):
     up = network.from_switch[network.link_dst[network.from_switch] >= network.num_hosts]
     return int(interval.tx_bytes[up].sum())

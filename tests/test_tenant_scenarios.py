@@ -22,7 +22,7 @@ def test_two_tenants_ecmp__who_loses_depends_on_the_seed():
     harm = {seed: [interference(t, seed=seed) for t in ("left", "right")] for seed in range(6)}
     worst = {seed: max(both) for seed, both in harm.items()}
     assert sum(one > 0.5 for one in worst.values()) >= 2
-    assert min(worst.values()) < 0.05
+    assert worst[2] < 0.05
     assert {both.index(max(both)) for both in harm.values()} == {0, 1}
 
 
