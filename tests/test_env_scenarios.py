@@ -152,7 +152,7 @@ def test_regime_shift__one_good_setting_does_for_every_regime():
 # --------------------------------------------------------------------------- eight of them
 
 EIGHT = tuple(tenant.name for tenant in load_scenario("eight_tenants").tenants)
-FOUND_ON_OTHER_MIXES = (  # rounded from what the search of docs/headroom.md found on seeds 0 to 11
+FOUND_ON_OTHER_MIXES = (  # rounded from what a search on seeds 0 to 11 found
     ecn(10_000, 14_000, 0.11),
     "classes.shared.buffer.alpha=0.74",
     *senders(
