@@ -23,6 +23,7 @@ def run(seed, cc):
     return interval, [float(np.mean(took[log["job"] == job])) for job in (0, 1)]
 
 
+@pytest.mark.shows("checkpoint_over_tcp")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_reno_drops_and_dctcp_does_not(seed):
     (reno, reno_times), (dctcp, dctcp_times) = run(seed, "reno"), run(seed, "dctcp")

@@ -27,6 +27,7 @@ def places(found):
     return split
 
 
+@pytest.mark.shows("dscp_mismatch")
 @pytest.mark.parametrize("seed", [0, 2])
 def test_roce_is_dropped_at_the_spine_and_behind_it(capsys, seed):
     found = run(capsys, seed=seed)
@@ -46,6 +47,14 @@ def test_roce_is_dropped_at_the_spine_and_behind_it(capsys, seed):
     assert storage[0] == pytest.approx(storage[1], rel=0.01)
 
 
+@pytest.mark.shows("dscp_mismatch")
+def test_who_goes_through_the_other_spine_notices_nothing(capsys):
+    found, cured = (run(capsys, *change, seed=1) for change in ((), (CURED,)))
+    assert found["fabric"]["dropped_packets"] == 0
+    assert found["tenants"] == cured["tenants"]
+
+
+@pytest.mark.shows("dscp_mismatch")
 def test_in_the_other_lossless_class_it_takes_storage_along(capsys):
     found, cured = run(capsys, AS_STORAGE), run(capsys, CURED)
     assert ("storage", "headroom exceeded") in places(found)[SPINE]

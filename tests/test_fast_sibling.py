@@ -12,6 +12,7 @@ def drawn(name, seed):
     return validate_scenario(draw(load_raw(name), seed))
 
 
+@pytest.mark.shows("noisy_neighbor_fast")
 @pytest.mark.parametrize("split", SPLITS)
 def test_same_layout_in_a_quarter_of_the_bytes(split):
     for number in range(20):
@@ -33,6 +34,7 @@ def test_it_has_the_same_spaces():
     assert full.knobs.names == fast.knobs.names and full.sight.names == fast.sight.names
 
 
+@pytest.mark.shows("noisy_neighbor_fast")
 @pytest.mark.slow
 def test_scores_are_near_those_of_the_full_one():
     """As the head of its file says: within 0.08 on average; here of two seeds each."""

@@ -11,6 +11,7 @@ from roce_gym.cli import main
 # --------------------------------------------------------------------------- storm
 
 
+@pytest.mark.shows("pfc_storm")
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_storm__freezes_half_of_the_hosts(seed):
     fabric = stormy_fabric(seed=seed)
@@ -26,6 +27,7 @@ def test_storm__freezes_half_of_the_hosts(seed):
     assert not frozen.deadlock
 
 
+@pytest.mark.shows("pfc_storm")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_storm__a_watchdog_frees_all_but_the_broken_host(seed):
     fabric = stormy_fabric(WATCHED, seed=seed)
@@ -39,6 +41,7 @@ def test_storm__a_watchdog_frees_all_but_the_broken_host(seed):
     assert cured.watchdog_dropped_packets.sum() > 0
 
 
+@pytest.mark.shows("pfc_storm")
 def test_storm__a_slower_watchdog_acts_later():
     lost = []
     for detection_us in (1_000, 4_000):
@@ -48,12 +51,14 @@ def test_storm__a_slower_watchdog_acts_later():
     assert lost[0] > 1.5 * lost[1]
 
 
+@pytest.mark.shows("pfc_storm")
 def test_storm__without_it_all_are_well():
     fabric = stormy_fabric("faults.storms=[]")
     fabric.advance(us=3_000)
     assert senders(fabric, fabric.advance(us=2_000)) == set(range(16))
 
 
+@pytest.mark.shows("pfc_storm")
 def test_storm__a_run_names_the_broken_host(capsys):
     """From the pauses that were counted, not from the scenario: without a storm there are none."""
     assert main(["run", "pfc_storm"]) == 0
@@ -74,6 +79,7 @@ def run(capsys, *changes):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.shows("pfc_deadlock")
 def test_deadlock__ends_the_run(capsys):
     found = run(capsys)
     assert found["status"] == "deadlock"
@@ -82,12 +88,14 @@ def test_deadlock__ends_the_run(capsys):
     assert found["fabric"]["dropped_packets"] == 0
 
 
+@pytest.mark.shows("pfc_deadlock")
 def test_deadlock__not_where_routes_have_no_circle(capsys):
     found = run(capsys, "topology.routing=shortest")
     assert found["status"] == "completed" and found["fabric"]["deadlock"] is None
     assert found["tenants"]["training"]["flows_completed"] == 3
 
 
+@pytest.mark.shows("pfc_deadlock")
 @pytest.mark.parametrize("action", ["drop", "forward", "alert"])
 def test_deadlock__a_watchdog_breaks_it_or_only_says_so(capsys, action):
     found = run(capsys, WATCHED, f"pfc.watchdog.action={action}")

@@ -205,6 +205,7 @@ def run(capsys):
     return call
 
 
+@pytest.mark.shows("checkpoint_shared_buffer")
 @pytest.mark.parametrize("seed", range(3))
 def test_the_share_and_the_shaper_do_what_the_scenario_says(run, seed):
     harm, pauses = run(seed)

@@ -111,6 +111,7 @@ def test_command(tmp_path, capsys):
     assert found["before"][0]["values"] != found["before"][1]["values"]
 
 
+@pytest.mark.shows("case_study_8_tenants")
 def test_a_storm_in_the_shared_class_and_none_with_a_class_each():
     """All GPUs, two bursts, wide margins; the command has the numbers."""
     both = variants(0, ["control.horizon_us=5000"])
