@@ -21,6 +21,17 @@ from roce_gym.sim.cc.registry import CODES
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+MARK = np.dtype(
+    [
+        ("job", np.int64),
+        ("mark", np.int64),  # among the MARK operations of its job's graph
+        ("round", np.int64),
+        ("time_ps", np.int64),
+    ],
+    align=True,
+)
+"""When a MARK operation of a graph was done."""
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -68,6 +79,7 @@ class Interval:
         job_begun_ps: shape (J,), int64, when the round under way began, -1 between rounds.
         completions: structured, fields of `sim.types.COMPLETION`: rounds, bursts, flows that ended.
         collectives: structured, fields of `sim.types.COLLECTIVE`: collectives of graphs that ended.
+        marks: structured, fields of :data:`MARK`: what graphs marked in the interval.
         failed_qps: queue pairs that have passed their retry limit, since time 0.
         unreachable_qps: queue pairs to whose far end no route leads, at the end.
         events: events handled.
@@ -109,6 +121,7 @@ class Interval:
     job_begun_ps: Ints
     completions: NDArray[Any]
     collectives: NDArray[Any]
+    marks: NDArray[Any]
     failed_qps: int
     unreachable_qps: int
     events: int
@@ -206,6 +219,8 @@ class Meter:
             shape = difference["pause_frames"].shape
             difference |= {name: np.zeros(shape, np.int64) for name in _WATCHDOG}
         begun = state.job["begun_ps"]
+        calls = log[log["job"] >= len(state.job)]
+        is_mark = calls["bytes"] == 0
         first_pause = self._grid(state.pfc, "first_pause_ps")
         interval = Interval(
             start_ps=before["now_ps"],
@@ -227,7 +242,8 @@ class Meter:
             job_round=state.job["round"].copy(),
             job_begun_ps=np.where(begun == t.FOREVER, -1, begun),
             completions=log[log["job"] < len(state.job)],
-            collectives=_collectives(state, log[log["job"] >= len(state.job)]),
+            collectives=_collectives(state, calls[~is_mark]),
+            marks=_marks(state, calls[is_mark]),
             latency=Latencies(counts, sums, longest) if len(counts) else None,
             failed_qps=int(state.core[0]["failed_qps"]),
             unreachable_qps=int(state.core[0]["unreachable_qps"]),
@@ -245,6 +261,15 @@ def _collectives(state: t.State, log: NDArray[Any]) -> NDArray[Any]:
     out["job"], out["call"], out["round"] = call["job"], call["index"], log["index"]
     for name in ("start_ps", "end_ps", "bytes"):
         out[name] = log[name]
+    return out
+
+
+def _marks(state: t.State, log: NDArray[Any]) -> NDArray[Any]:
+    """Entries of calls without bytes, which stand for MARK operations (`assembly.graphs`)."""
+    out = np.zeros(len(log), MARK)
+    call = state.call[log["job"] - len(state.job)]
+    out["job"], out["mark"], out["round"] = call["job"], call["index"], log["index"]
+    out["time_ps"] = log["end_ps"]
     return out
 
 

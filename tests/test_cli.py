@@ -28,12 +28,13 @@ JOB_KEYS = (
     TIMES
     | COUNTS
     | {"kind", "slowdown", "interference", "round_under_way_us", "collectives"}
-    | {"iteration_mean_us", "exposed_share"}
+    | {"iteration_mean_us", "exposed_share", "requests"}
 )
 TENANT_KEYS = (
     TIMES
     | COUNTS
     | {"traffic_class", "slowdown", "interference", "goodput_gbps", "cnps", "jobs", "latency"}
+    | {"requests"}
     | {"effective_bandwidth_gbps", "effective_bandwidth_share"}
 )
 CLASS_KEYS = {

@@ -33,6 +33,10 @@ def report(found: dict[str, Any]) -> str:
     if iterations:
         head = ["tenant", "job", "done", "mean", "exposed to communication"]
         parts.append("iterations (times in us)\n" + table(head, iterations, text_columns=2))
+    requests = list(_requests(found["tenants"]))
+    if requests:
+        head = ["tenant", "job", "of", "arrived", "done", "mean", "p50", "p99", "max"]
+        parts.append("requests (times in us)\n" + table(head, requests, text_columns=3))
     bandwidths = list(_bandwidths(found["tenants"]))
     if bandwidths:
         head = ["tenant", "operation", "algorithm", "ranks", "bytes", "done", "CCT mean", "p99"]
@@ -86,6 +90,18 @@ def _iterations(tenants: dict[str, Any]) -> Iterator[list[str]]:
             if job["iteration_mean_us"] is not None:
                 counts = [number(job["rounds_completed"]), number(job["iteration_mean_us"])]
                 yield [tenant, job["kind"], *counts, percent(job["exposed_share"], 1)]
+
+
+def _requests(tenants: dict[str, Any]) -> Iterator[list[str]]:
+    """Rows for each job that serves requests."""
+    kinds = {"time to first token": "ttft", "end-to-end latency": "e2e_latency"}
+    for tenant, numbers in tenants.items():
+        for job in numbers["jobs"]:
+            for what, key in kinds.items() if job["requests"] else ():
+                times = job["requests"][key]
+                counts = [number(job["requests"]["arrived"]), number(times["count"])]
+                cells = [number(times[f"{part}_us"]) for part in ("mean", "p50", "p99", "max")]
+                yield [tenant, job["kind"], what, *counts, *cells]
 
 
 def _bandwidths(tenants: dict[str, Any]) -> Iterator[list[str]]:

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from roce_gym.cli.collective_results import collective_results
 from roce_gym.cli.iteration_results import iteration_results
+from roce_gym.cli.request_results import request_results
 from roce_gym.cli.tally import Tally
 from roce_gym.config import Scenario
 from roce_gym.units import PS_PER_S, PS_PER_US
+from roce_gym.workload.llm.requests import request_times
 from roce_gym.workload.plan import Plan
 
 
@@ -42,6 +44,7 @@ def tenant_results(
             **_times([job for job in jobs if job["flows"] is None], "cct", "rounds_completed"),
             **_times([job for job in jobs if job["flows"] is not None], "fct", "flows_completed"),
             **_compared(jobs),
+            "requests": request_results([job["_requests"] for job in jobs]),
             "flows": sum(job["flows"] or 0 for job in jobs),
             "goodput_gbps": float(8.0 * delivered[index] / seconds / 1e9),
             **(
@@ -78,6 +81,9 @@ def _job_results(tally: Tally, plan: Plan, number: int, alone: Any) -> dict[str,
         out["cct_alone_us"] = float(alone)
     out |= iteration_results(tally, job, number)
     out["collectives"] = collective_results(tally, job, number)
+    graph = job.graph
+    out["_requests"] = None if graph is None else request_times(graph.graph, tally.marks(number))
+    out["requests"] = request_results([out["_requests"]])
     out["round_under_way_us"] = None if begun < 0 else (tally.duration_ps - begun) / PS_PER_US
     return out
 
