@@ -127,6 +127,11 @@ class Interval:
     events: int
     latency: Latencies | None = None
 
+    @property
+    def all_dropped_packets(self) -> int:
+        """By switches, for want of buffer and by watchdogs."""
+        return int(self.dropped_packets.sum() + self.watchdog_dropped_packets.sum())
+
 
 _WATCHDOG = {
     "watchdog_storms": "storms",

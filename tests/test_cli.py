@@ -20,7 +20,7 @@ from roce_gym.presets import PRESETS
 from roce_gym.scenario_file import available_scenarios, load_scenario
 from roce_gym.workload.placement import place_tenants
 
-cli_run = import_module("roce_gym.cli.run")
+cli_alone = import_module("roce_gym.cli.alone")
 
 TIMES = {f"{kind}_{part}_us" for kind in ("cct", "fct") for part in ("mean", "p99", "max", "alone")}
 COUNTS = {"rounds_completed", "flows_completed", "flows"}
@@ -90,6 +90,7 @@ RUN_KEYS = {
     "fabric",
     "settings",
     "left_out",
+    "warnings",
 }
 FLOWS = """\
 name: two_senders
@@ -381,7 +382,7 @@ def test_run__presets_differ_as_theory_says(command):
 
 
 def test_run__flows_of_one_tenant_need_no_reference(command, flows, monkeypatch):
-    monkeypatch.setattr(cli_run, "get_references", None)
+    monkeypatch.setattr(cli_alone, "get_references", None)
     found = json.loads(command("run", flows, "--json"))
     numbers = found["tenants"]["one"]
     assert (numbers["flows"], numbers["flows_completed"]) == (2, 1)
@@ -494,7 +495,7 @@ def test_interrupted__while_tenants_run_alone(capsys, monkeypatch):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(1)
 
-    monkeypatch.setattr(cli_run, "get_references", slow)
+    monkeypatch.setattr(cli_alone, "get_references", slow)
     assert main(["run", "regime_shift", "--duration-us", "500", "--json"]) == 130
     found = json.loads(capsys.readouterr().out)
     assert found["interrupted"] and found["duration_us"] == 500

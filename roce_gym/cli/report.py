@@ -51,8 +51,9 @@ def report(found: dict[str, Any]) -> str:
     parts.append("fabric\n" + facts(_fabric(found["fabric"])))
     if found["left_out"]:
         parts.append(left_out(found["left_out"]))
-    late = list(_late(found["tenants"]))
-    return "\n\n".join(parts + (["\n".join(late)] if late else []))
+    notes = [f"warning: {warning['text']}" for warning in found["warnings"]]
+    notes += _late(found["tenants"])
+    return "\n\n".join(parts + (["\n".join(notes)] if notes else []))
 
 
 def _times(tenants: dict[str, Any], name: str, what: str) -> str:
