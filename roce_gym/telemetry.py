@@ -82,6 +82,7 @@ class Interval:
         marks: structured, fields of :data:`MARK`: what graphs marked in the interval.
         failed_qps: queue pairs that have passed their retry limit, since time 0.
         unreachable_qps: queue pairs to whose far end no route leads, at the end.
+        qp_failed, qp_unreachable: shape (Q,), bool, which ones these are.
         events: events handled.
         latency: of what ended in the interval; None unless `simulator.latency_histograms`.
     """
@@ -124,6 +125,8 @@ class Interval:
     marks: NDArray[Any]
     failed_qps: int
     unreachable_qps: int
+    qp_failed: NDArray[np.bool_]
+    qp_unreachable: NDArray[np.bool_]
     events: int
     latency: Latencies | None = None
 
@@ -206,6 +209,7 @@ class Meter:
         state: t.State,
         log: NDArray[Any],
         deadlock: tuple[tuple[int, int, int], ...] = (),
+        unreachable: frozenset[int] = frozenset(),
     ) -> Interval:
         """Ends the interval, starts the next one.
 
@@ -213,6 +217,7 @@ class Meter:
             state: now.
             log: what the simulator logged in the interval.
             deadlock: at the end.
+            unreachable: QPs to whose far end no route leads at the end.
         """
         before, after = self._before, self._read(state)
         difference = {name: after[name] - before[name] for name in after if name != "now_ps"}
@@ -224,6 +229,8 @@ class Meter:
             shape = difference["pause_frames"].shape
             difference |= {name: np.zeros(shape, np.int64) for name in _WATCHDOG}
         begun = state.job["begun_ps"]
+        qp_unreachable = np.zeros(len(state.qp), np.bool_)
+        qp_unreachable[list(unreachable)] = True
         calls = log[log["job"] >= len(state.job)]
         is_mark = calls["bytes"] == 0
         first_pause = self._grid(state.pfc, "first_pause_ps")
@@ -252,6 +259,8 @@ class Meter:
             latency=Latencies(counts, sums, longest) if len(counts) else None,
             failed_qps=int(state.core[0]["failed_qps"]),
             unreachable_qps=int(state.core[0]["unreachable_qps"]),
+            qp_failed=state.sender["state"] == t.FAILED,
+            qp_unreachable=qp_unreachable,
             **difference,
         )
         self._before = after

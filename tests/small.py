@@ -63,6 +63,8 @@ def make_interval(scenario, network, plan, start_us=0.0, end_us=100.0, **fields)
             value = None
         elif field.name in ("failed_qps", "unreachable_qps", "events"):
             value = 0
+        elif field.name in ("qp_failed", "qp_unreachable"):
+            value = np.zeros(len(plan.qps), np.bool_)
         elif field.name == "lost_packets":
             value = np.zeros(links, np.int64)
         elif field.name.startswith("job_"):

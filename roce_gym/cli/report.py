@@ -48,7 +48,7 @@ def report(found: dict[str, Any]) -> str:
         parts.append("flows (times in us)\n" + _times(found["tenants"], "fct", "flows"))
     if found["fabric"]["latency"]:
         parts.append("latency (us)\n" + _latency(found["tenants"]))
-    parts.append("fabric\n" + facts(_fabric(found["fabric"])))
+    parts.append("fabric\n" + facts(_fabric(found["fabric"], found["tenants"])))
     if found["left_out"]:
         parts.append(left_out(found["left_out"]))
     notes = [f"warning: {warning['text']}" for warning in found["warnings"]]
@@ -142,7 +142,7 @@ def _bandwidth(fabric: dict[str, Any]) -> str:
     return text if share is None else f"{text}; effective {percent(share, 1)} of that alone"
 
 
-def _fabric(fabric: dict[str, Any]) -> list[tuple[str, str]]:
+def _fabric(fabric: dict[str, Any], tenants: dict[str, Any]) -> list[tuple[str, str]]:
     frames = f"{number(fabric['pause_frames'])} frames, "
     frames += f"{number(fabric['pause_frames_per_s'])} a second"
     frames += f" ({number(fabric['pause_frames_per_s_and_port'])} a second and port)"
@@ -173,11 +173,18 @@ def _fabric(fabric: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("DSCP MISMATCH", mismatch_text(fabric["dscp_mismatches"])))
     if fabric["unreachable_queue_pairs"]:
         down = ", ".join(fabric["cables_down"])
-        text = f"{fabric['unreachable_queue_pairs']} queue pairs have no route"
+        text = f"{fabric['unreachable_queue_pairs']} queue pairs have no route: "
+        text += _by_tenant(tenants, "unreachable_queue_pairs")
         rows.append(("CUT OFF", text + (f"; cables are down by {down}" if down else "")))
     if fabric["failed_queue_pairs"]:
-        rows.append(("FAILED", f"{fabric['failed_queue_pairs']} queue pairs passed retry limit"))
+        text = f"{fabric['failed_queue_pairs']} queue pairs passed retry limit: "
+        rows.append(("FAILED", text + _by_tenant(tenants, "failed_queue_pairs")))
     return rows
+
+
+def _by_tenant(tenants: dict[str, Any], field: str) -> str:
+    counts = [(name, numbers[field]) for name, numbers in tenants.items() if numbers[field]]
+    return ", ".join(f"{number(count)} of {name}" for name, count in counts)
 
 
 def _pfc(fabric: dict[str, Any]) -> Iterator[tuple[str, str]]:

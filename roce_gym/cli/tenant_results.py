@@ -22,6 +22,8 @@ def tenant_results(
 ) -> dict[str, Any]:
     """What the tenants got.
 
+    Precondition: one interval or more were added.
+
     Args:
         tally: of the run.
         scenario, plan: what was run.
@@ -35,6 +37,9 @@ def tenant_results(
     delivered = np.bincount(owner, tally.sums["delivered_bytes"] * ~is_local, count)
     inside = np.bincount(owner, tally.sums["delivered_bytes"] * is_local, count)
     cnps = np.bincount(owner, tally.sums["cnps"], count)
+    assert tally.last is not None
+    failed = np.bincount(owner[tally.last.qp_failed], None, count)
+    cut_off = np.bincount(owner[tally.last.qp_unreachable], None, count)
     results: dict[str, Any] = {}
     for index, tenant in enumerate(scenario.tenants):
         numbers = [i for i, job in enumerate(plan.jobs) if job.tenant == index]
@@ -53,6 +58,8 @@ def tenant_results(
                 else {}
             ),
             "cnps": int(cnps[index]),
+            "failed_queue_pairs": int(failed[index]),
+            "unreachable_queue_pairs": int(cut_off[index]),
             "jobs": [_public(job) for job in jobs],
         }
     return results
