@@ -50,6 +50,10 @@ class Interval:
         pause_frames, resume_frames: shape (L, C), int64, sent by the receiving end towards `l`.
         paused_ps: shape (L, C), int64, time the sending end was paused.
         dropped_packets: shape (L, C), int64, refused by the switch at the receiving end.
+        dropped_at_egress_packets: shape (L, C), int64, thereof because of the bound of the egress
+            queue that they were to join.
+        egress_dropped_packets: shape (L, C), int64, the same packets at the sending end of that
+            queue.
         ingress_bytes: shape (L, C), int64, buffered by the receiving end, headroom included.
         headroom_bytes: shape (L, C), int64, thereof in headroom.
         ingress_max_bytes: shape (L, C), int64, most that the receiving end buffered at once during
@@ -99,6 +103,8 @@ class Interval:
     resume_frames: Ints
     paused_ps: Ints
     dropped_packets: Ints
+    dropped_at_egress_packets: Ints
+    egress_dropped_packets: Ints
     ingress_bytes: Ints
     headroom_bytes: Ints
     ingress_max_bytes: Ints
@@ -167,8 +173,10 @@ class Meter:
         _clear_peaks(state)
 
     def _grid(self, records: NDArray[Any], field: str) -> Ints:
-        grid = records[field].reshape(-1, self._num_classes)[:, self._columns]
-        return grid.astype(np.int64)
+        return self._by_class(records[field])
+
+    def _by_class(self, values: NDArray[Any]) -> Ints:
+        return values.reshape(-1, self._num_classes)[:, self._columns].astype(np.int64)
 
     def _read(self, state: t.State) -> dict[str, Any]:
         now = int(state.core[0]["now_ps"])
@@ -186,6 +194,8 @@ class Meter:
             "resume_frames": self._grid(ingress, "resumes"),
             "paused_ps": self._grid(pfc, "paused_ps") + np.maximum(now - since, 0),
             "dropped_packets": self._grid(ingress, "drops"),
+            "dropped_at_egress_packets": self._grid(ingress, "drops_at_egress"),
+            "egress_dropped_packets": self._by_class(state.egress_drops),
             **self._watchdog(state),
             "lost_packets": state.link_losses.copy(),
             "acked_bytes": state.sender["snd_una"].copy(),

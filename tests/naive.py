@@ -121,6 +121,7 @@ class NaiveSimulator(Events, Links, Switches, Pfc, SendingNics, ReceivingNics):
         self.tx_packets, self.tx_bytes, self.ecn_marks = counter(), counter(), counter()
         self.max_queue_bytes, self.paused_ps = counter(), counter()
         self.pauses, self.resumes, self.drops = counter(), counter(), counter()
+        self.drops_at_egress, self.egress_drops = counter(), counter()
         self.storms, self.restored, self.watchdog_drops = counter(), counter(), counter()
         self.first_pause = [[-1] * num_classes for _ in range(num_links)]
         self.lost = [0] * num_links

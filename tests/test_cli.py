@@ -421,6 +421,26 @@ def test_run__drops_are_placed(command, flows):
     assert "host 0 -> switch 4 (roce): buffer full" in command("run", flows, "--preset", "pfc_only")
 
 
+def test_run__drops_by_the_limit_of_an_egress_queue(command, flows):
+    """They are placed at the queue's port, beside what finds no room at an input."""
+    classes = "classes: [{lossless: false, buffer: {egress_limit_bytes: 30000, alpha: 0.02}}]\n"
+    flows.write_text(
+        FLOWS.replace("control:", SECOND).replace(
+            "control:", classes + "switch: {buffer_bytes: 900000}\ncontrol:"
+        )
+        + "nic: {retransmit_timeout_us: 200}\n"
+    )
+    run = ("run", flows, "--preset", "pfc_only")
+    fabric = json.loads(command(*run, "--json"))["fabric"]
+    assert fabric["dropped_packets"] == sum(place["packets"] for place in fabric["drops"])
+    by_cause = {}
+    for place in fabric["drops"]:
+        by_cause.setdefault(place["cause"], set()).add(place["port"])
+    assert by_cause.pop("egress queue limit") == {"switch 4 -> host 2"}
+    assert by_cause["buffer full"] <= {"host 0 -> switch 4", "host 1 -> switch 4"}
+    assert "at switch 4 -> host 2 (roce): egress queue limit" in command(*run)
+
+
 # --------------------------------------------------------------------------- trace
 
 
@@ -562,7 +582,9 @@ def test_run__cut_off_but_not_yet_given_up(capsys, two_leaves):
     assert json.loads(printed.out)["status"] == "unreachable"
     assert "unreachable: these results are partial" in printed.err
     assert main(["run", str(two_leaves), *change]) == 0
-    wanted = "CUT OFF        2 queue pairs have no route: 2 of one; cables are down by link_events.0\n"
+    wanted = (
+        "CUT OFF        2 queue pairs have no route: 2 of one; cables are down by link_events.0\n"
+    )
     assert wanted in capsys.readouterr().out
 
 

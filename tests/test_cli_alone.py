@@ -37,7 +37,9 @@ def lossy(tmp_path):
 
 def dropped_alone(path, timeout_us):
     change = [f"nic.retransmit_timeout_us={timeout_us}"]
-    fabric = Fabric(load_scenario(str(path), 0, change), 0, preset="pfc_only", only_tenant="storage")
+    fabric = Fabric(
+        load_scenario(str(path), 0, change), 0, preset="pfc_only", only_tenant="storage"
+    )
     interval = fabric.advance(us=2000)
     return int(interval.dropped_packets.sum()), len(interval.completions)
 
@@ -105,7 +107,7 @@ def test_references_know(lossy):
 
 
 def test_no_timeout_at_all(command, lossy):
-    warnings = json.loads(
-        command("run", lossy, "--json", "--set", "nic.retransmit_timeout_us=0")
-    )["warnings"]
+    warnings = json.loads(command("run", lossy, "--json", "--set", "nic.retransmit_timeout_us=0"))[
+        "warnings"
+    ]
     assert "set nic.retransmit_timeout_us, which is 0 (never)" in warnings[0]["text"]

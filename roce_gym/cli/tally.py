@@ -18,6 +18,8 @@ _SUMS = (
     "pause_frames",
     "paused_ps",
     "dropped_packets",
+    "dropped_at_egress_packets",
+    "egress_dropped_packets",
     "watchdog_storms",
     "watchdog_restored",
     "watchdog_dropped_packets",

@@ -25,6 +25,8 @@ TOTALS = {
     "pause_frames": "pauses",
     "resume_frames": "resumes",
     "dropped_packets": "drops",
+    "dropped_at_egress_packets": "drops_at_egress",
+    "egress_dropped_packets": "egress_drops",
     "paused_ps": "paused_ps",
     "lost_packets": "lost",
     "watchdog_storms": "storms",

@@ -4,7 +4,8 @@ A prompt takes a forward pass over all its tokens, computed at the reached share
 each further token takes one over a single token, for which the weights are read from memory (Pope
 et al., "Efficiently Scaling Transformer Inference", 2022, section 2). Tensor-parallel ranks add up
 activations twice a layer. With `disaggregated`, ranks that computed a prompt send its keys and
-values, 2 x layers x kv_heads x head size a token, to those that generate.
+values, 2 x layers x kv_heads x head size a token, to those that generate. Arrivals, first and last
+tokens are marked, see `requests`.
 """
 
 from __future__ import annotations
