@@ -194,9 +194,8 @@ class Meter:
             "resume_frames": self._grid(ingress, "resumes"),
             "paused_ps": self._grid(pfc, "paused_ps") + np.maximum(now - since, 0),
             "dropped_packets": self._grid(ingress, "drops"),
-            "dropped_at_egress_packets": self._grid(ingress, "drops_at_egress"),
-            "egress_dropped_packets": self._by_class(state.egress_drops),
             **self._watchdog(state),
+            **self._egress(state),
             "lost_packets": state.link_losses.copy(),
             "acked_bytes": state.sender["snd_una"].copy(),
             "delivered_bytes": state.receiver["expected"].copy(),
@@ -213,6 +212,15 @@ class Meter:
         if not len(state.watchdog):
             return {}
         return {name: self._grid(state.watchdog, field) for name, field in _WATCHDOG.items()}
+
+    def _egress(self, state: t.State) -> dict[str, Ints]:
+        """Drops by bounds of egress queues, if there are classes that may have any."""
+        if state.params[0]["lossy"] == 0:
+            return {}
+        return {
+            "dropped_at_egress_packets": self._grid(state.ingress, "drops_at_egress"),
+            "egress_dropped_packets": self._by_class(state.egress_drops),
+        }
 
     def close(
         self,
@@ -235,9 +243,9 @@ class Meter:
         area = difference.pop("area")
         counts, sums = difference.pop("latency_counts"), difference.pop("latency_sum_ps")
         longest = state.latency_total["max_ps"].reshape(-1, 2).copy()
-        if not len(state.watchdog):
-            shape = difference["pause_frames"].shape
-            difference |= {name: np.zeros(shape, np.int64) for name in _WATCHDOG}
+        for name in (*_WATCHDOG, "dropped_at_egress_packets", "egress_dropped_packets"):
+            if name not in difference:
+                difference[name] = np.zeros(difference["pause_frames"].shape, np.int64)
         begun = state.job["begun_ps"]
         qp_unreachable = np.zeros(len(state.qp), np.bool_)
         qp_unreachable[list(unreachable)] = True
@@ -291,6 +299,8 @@ def _collectives(state: t.State, log: NDArray[Any]) -> NDArray[Any]:
 def _marks(state: t.State, log: NDArray[Any]) -> NDArray[Any]:
     """Entries of calls without bytes, which stand for MARK operations (`assembly.graphs`)."""
     out = np.zeros(len(log), MARK)
+    if not len(log):
+        return out
     call = state.call[log["job"] - len(state.job)]
     out["job"], out["mark"], out["round"] = call["job"], call["index"], log["index"]
     out["time_ps"] = log["end_ps"]

@@ -96,8 +96,8 @@ def drop_warning(scenario: Scenario, tenant: str, packets: int) -> dict[str, Any
         "reason": "dropped_alone",
         "job": None,
         "packets": packets,
-        "text": f"interference of {tenant} misleads: {number(packets)} packets were dropped in its "
-        "run alone, which waits for them to be sent again, so that it may be slower than the "
+        "text": f"interference of {tenant} may mislead: {number(packets)} packets were dropped in "
+        "its run alone, which waits for them to be sent again, so that it may be slower than the "
         f"shared one. Give its class more buffer, or {change} (docs/queueing.md)",
     }
 
@@ -109,7 +109,7 @@ def round_warning(scenario: Scenario, tenant: str, job: str) -> dict[str, Any]:
         "reason": "no_round_alone",
         "job": job,
         "packets": None,
-        "text": f"interference of {tenant} ({job}) misleads: no round ended in its run alone, and "
-        "what it takes is guessed from the bytes delivered. Raise control.horizon_us = "
+        "text": f"interference of {tenant} ({job}) is a guess: no round ended in its run alone, "
+        "and what it takes is guessed from the bytes delivered. Raise control.horizon_us = "
         f"{short(scenario.control.horizon_us)}, or make its rounds shorter",
     }
