@@ -10,7 +10,8 @@ COUNTERS_DB, and ethtool and hw_counters of the mlx5 driver (Linux, counters.rst
 | `switch/<class>/marked_fraction` | SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS over STAT_PACKETS    |
 | `switch/<class>/pause_frames`    | SAI_PORT_STAT_PFC_n_TX_PKTS                                 |
 | `switch/<class>/paused`          | SAI_PORT_STAT_PFC_n_RX_PAUSE_DURATION_US                    |
-| `switch/<class>/drops`           | SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS             |
+| `switch/<class>/drops`           | SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS and         |
+|                                  | SAI_QUEUE_STAT_DROPPED_PACKETS                              |
 | `nic/<tenant>/sent`              | tx_prio<n>_bytes of the tenant's hosts                      |
 | `nic/<tenant>/received`          | rx_prio<n>_bytes                                            |
 | `nic/<tenant>/paused`            | rx_prio<n>_pause_duration                                   |

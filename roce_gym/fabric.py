@@ -188,7 +188,8 @@ class Fabric:
             if self.now_ps == until_ps:
                 break
         self._deadlock = self._find_deadlock()
-        return self._meter.close(self._state, np.concatenate(logged), self._deadlock)
+        unreachable = self._links.unreachable_qps(self.now_ps)
+        return self._meter.close(self._state, np.concatenate(logged), self._deadlock, unreachable)
 
     @property
     def is_deadlocked(self) -> bool:

@@ -49,10 +49,15 @@ class Alone:
     Attributes:
         cct_ps: mean collective time, one a job; 0 if it has no rounds or none began.
         busy_fraction: share of time with a round under way, summed over jobs; one a tenant.
+        rounds: that ended, one a job; where none did, `cct_ps` is a guess from bytes delivered.
+        dropped_packets: by switches, one a tenant; where there are any, `cct_ps` has
+            retransmissions in it.
     """
 
     cct_ps: tuple[float, ...]
     busy_fraction: tuple[float, ...]
+    rounds: tuple[int, ...] = ()
+    dropped_packets: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -98,17 +98,22 @@ def _alone(scenario: Scenario, seed: int, network: Network | None) -> Alone:
     horizon_ps = num_steps(scenario.control) * us_to_ps(scenario.control.interval_us)
     cct_ps: list[float] = []
     busy_fraction: list[float] = []
+    rounds: list[int] = []
+    dropped_packets: list[int] = []
     for tenant in scenario.tenants:
         fabric = Fabric(
             scenario, seed, preset=ALONE_PRESET, only_tenant=tenant.name, network=network
         )
-        work = Progress(scenario, fabric.plan)(fabric.advance(ps=horizon_ps))
+        interval = fabric.advance(ps=horizon_ps)
+        work = Progress(scenario, fabric.plan)(interval)
         mean = work.ended_ps / np.maximum(work.ended, 1.0)
         guess = work.busy_ps / np.maximum(work.rounds, 1e-12)  # none ended: busy time per progress
         begun = work.rounds > 0
         cct_ps += np.where(work.ended > 0, mean, np.where(begun, guess, 0.0)).tolist()
         busy_fraction.append(float(work.busy_ps[begun].sum()) / horizon_ps)
-    return Alone(tuple(cct_ps), tuple(busy_fraction))
+        rounds += work.ended.astype(int).tolist()
+        dropped_packets.append(interval.all_dropped_packets)
+    return Alone(tuple(cct_ps), tuple(busy_fraction), tuple(rounds), tuple(dropped_packets))
 
 
 # --------------------------------------------------------------------------- cache
@@ -197,7 +202,12 @@ def _load(path: Path | None, scenario: Scenario) -> References | None:
         return None
     try:
         raw: Any = json.loads(path.read_text(encoding="utf-8"))
-        alone = Alone(_numbers(raw["cct_ps"]), _numbers(raw["busy_fraction"]))
+        alone = Alone(
+            _numbers(raw["cct_ps"]),
+            _numbers(raw["busy_fraction"]),
+            tuple(map(int, raw["rounds"])),
+            tuple(map(int, raw["dropped_packets"])),
+        )
         length_ps, frames = _numbers([raw["length_ps"], raw["default_pfc_frames_per_s"]])
         pace = Pace(
             length_ps,
@@ -209,9 +219,10 @@ def _load(path: Path | None, scenario: Scenario) -> References | None:
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     jobs = sum(len(tenant.jobs) for tenant in scenario.tenants)
-    by_job = (alone.cct_ps, pace.busy_ps, pace.needed_ps)
+    by_job = (alone.cct_ps, alone.rounds, pace.busy_ps, pace.needed_ps)
     fits = all(len(values) == jobs for values in by_job) and pace.length_ps > 0
-    fits = fits and len(alone.busy_fraction) == len(scenario.tenants)
+    by_tenant = (alone.busy_fraction, alone.dropped_packets)
+    fits = fits and all(len(values) == len(scenario.tenants) for values in by_tenant)
     return References(alone, pace, baseline) if fits else None
 
 
@@ -230,6 +241,8 @@ def _save(path: Path | None, references: References) -> None:
         {
             "cct_ps": references.alone.cct_ps,
             "busy_fraction": references.alone.busy_fraction,
+            "rounds": references.alone.rounds,
+            "dropped_packets": references.alone.dropped_packets,
             "length_ps": references.pace.length_ps,
             "default_pfc_frames_per_s": references.pace.pfc_frames_per_s,
             "default_busy_ps": references.pace.busy_ps,

@@ -21,6 +21,17 @@ from roce_gym.sim.cc.registry import CODES
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+MARK = np.dtype(
+    [
+        ("job", np.int64),
+        ("mark", np.int64),  # among the MARK operations of its job's graph
+        ("round", np.int64),
+        ("time_ps", np.int64),
+    ],
+    align=True,
+)
+"""When a MARK operation of a graph was done."""
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -39,6 +50,10 @@ class Interval:
         pause_frames, resume_frames: shape (L, C), int64, sent by the receiving end towards `l`.
         paused_ps: shape (L, C), int64, time the sending end was paused.
         dropped_packets: shape (L, C), int64, refused by the switch at the receiving end.
+        dropped_at_egress_packets: shape (L, C), int64, thereof because of the bound of the egress
+            queue that they were to join.
+        egress_dropped_packets: shape (L, C), int64, the same packets at the sending end of that
+            queue.
         ingress_bytes: shape (L, C), int64, buffered by the receiving end, headroom included.
         headroom_bytes: shape (L, C), int64, thereof in headroom.
         ingress_max_bytes: shape (L, C), int64, most that the receiving end buffered at once during
@@ -68,8 +83,10 @@ class Interval:
         job_begun_ps: shape (J,), int64, when the round under way began, -1 between rounds.
         completions: structured, fields of `sim.types.COMPLETION`: rounds, bursts, flows that ended.
         collectives: structured, fields of `sim.types.COLLECTIVE`: collectives of graphs that ended.
+        marks: structured, fields of :data:`MARK`: what graphs marked in the interval.
         failed_qps: queue pairs that have passed their retry limit, since time 0.
         unreachable_qps: queue pairs to whose far end no route leads, at the end.
+        qp_failed, qp_unreachable: shape (Q,), bool, which ones these are.
         events: events handled.
         latency: of what ended in the interval; None unless `simulator.latency_histograms`.
     """
@@ -86,6 +103,8 @@ class Interval:
     resume_frames: Ints
     paused_ps: Ints
     dropped_packets: Ints
+    dropped_at_egress_packets: Ints
+    egress_dropped_packets: Ints
     ingress_bytes: Ints
     headroom_bytes: Ints
     ingress_max_bytes: Ints
@@ -109,10 +128,18 @@ class Interval:
     job_begun_ps: Ints
     completions: NDArray[Any]
     collectives: NDArray[Any]
+    marks: NDArray[Any]
     failed_qps: int
     unreachable_qps: int
+    qp_failed: NDArray[np.bool_]
+    qp_unreachable: NDArray[np.bool_]
     events: int
     latency: Latencies | None = None
+
+    @property
+    def all_dropped_packets(self) -> int:
+        """By switches, for want of buffer and by watchdogs."""
+        return int(self.dropped_packets.sum() + self.watchdog_dropped_packets.sum())
 
 
 _WATCHDOG = {
@@ -146,8 +173,10 @@ class Meter:
         _clear_peaks(state)
 
     def _grid(self, records: NDArray[Any], field: str) -> Ints:
-        grid = records[field].reshape(-1, self._num_classes)[:, self._columns]
-        return grid.astype(np.int64)
+        return self._by_class(records[field])
+
+    def _by_class(self, values: NDArray[Any]) -> Ints:
+        return values.reshape(-1, self._num_classes)[:, self._columns].astype(np.int64)
 
     def _read(self, state: t.State) -> dict[str, Any]:
         now = int(state.core[0]["now_ps"])
@@ -166,6 +195,7 @@ class Meter:
             "paused_ps": self._grid(pfc, "paused_ps") + np.maximum(now - since, 0),
             "dropped_packets": self._grid(ingress, "drops"),
             **self._watchdog(state),
+            **self._egress(state),
             "lost_packets": state.link_losses.copy(),
             "acked_bytes": state.sender["snd_una"].copy(),
             "delivered_bytes": state.receiver["expected"].copy(),
@@ -183,11 +213,21 @@ class Meter:
             return {}
         return {name: self._grid(state.watchdog, field) for name, field in _WATCHDOG.items()}
 
+    def _egress(self, state: t.State) -> dict[str, Ints]:
+        """Drops by bounds of egress queues, if there are classes that may have any."""
+        if state.params[0]["lossy"] == 0:
+            return {}
+        return {
+            "dropped_at_egress_packets": self._grid(state.ingress, "drops_at_egress"),
+            "egress_dropped_packets": self._by_class(state.egress_drops),
+        }
+
     def close(
         self,
         state: t.State,
         log: NDArray[Any],
         deadlock: tuple[tuple[int, int, int], ...] = (),
+        unreachable: frozenset[int] = frozenset(),
     ) -> Interval:
         """Ends the interval, starts the next one.
 
@@ -195,6 +235,7 @@ class Meter:
             state: now.
             log: what the simulator logged in the interval.
             deadlock: at the end.
+            unreachable: QPs to whose far end no route leads at the end.
         """
         before, after = self._before, self._read(state)
         difference = {name: after[name] - before[name] for name in after if name != "now_ps"}
@@ -202,10 +243,14 @@ class Meter:
         area = difference.pop("area")
         counts, sums = difference.pop("latency_counts"), difference.pop("latency_sum_ps")
         longest = state.latency_total["max_ps"].reshape(-1, 2).copy()
-        if not len(state.watchdog):
-            shape = difference["pause_frames"].shape
-            difference |= {name: np.zeros(shape, np.int64) for name in _WATCHDOG}
+        for name in (*_WATCHDOG, "dropped_at_egress_packets", "egress_dropped_packets"):
+            if name not in difference:
+                difference[name] = np.zeros(difference["pause_frames"].shape, np.int64)
         begun = state.job["begun_ps"]
+        qp_unreachable = np.zeros(len(state.qp), np.bool_)
+        qp_unreachable[list(unreachable)] = True
+        calls = log[log["job"] >= len(state.job)]
+        is_mark = calls["bytes"] == 0
         first_pause = self._grid(state.pfc, "first_pause_ps")
         interval = Interval(
             start_ps=before["now_ps"],
@@ -227,10 +272,13 @@ class Meter:
             job_round=state.job["round"].copy(),
             job_begun_ps=np.where(begun == t.FOREVER, -1, begun),
             completions=log[log["job"] < len(state.job)],
-            collectives=_collectives(state, log[log["job"] >= len(state.job)]),
+            collectives=_collectives(state, calls[~is_mark]),
+            marks=_marks(state, calls[is_mark]),
             latency=Latencies(counts, sums, longest) if len(counts) else None,
             failed_qps=int(state.core[0]["failed_qps"]),
             unreachable_qps=int(state.core[0]["unreachable_qps"]),
+            qp_failed=state.sender["state"] == t.FAILED,
+            qp_unreachable=qp_unreachable,
             **difference,
         )
         self._before = after
@@ -245,6 +293,17 @@ def _collectives(state: t.State, log: NDArray[Any]) -> NDArray[Any]:
     out["job"], out["call"], out["round"] = call["job"], call["index"], log["index"]
     for name in ("start_ps", "end_ps", "bytes"):
         out[name] = log[name]
+    return out
+
+
+def _marks(state: t.State, log: NDArray[Any]) -> NDArray[Any]:
+    """Entries of calls without bytes, which stand for MARK operations (`assembly.graphs`)."""
+    out = np.zeros(len(log), MARK)
+    if not len(log):
+        return out
+    call = state.call[log["job"] - len(state.job)]
+    out["job"], out["mark"], out["round"] = call["job"], call["index"], log["index"]
+    out["time_ps"] = log["end_ps"]
     return out
 
 

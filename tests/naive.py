@@ -54,6 +54,7 @@ class NaiveSimulator(Events, Links, Switches, Pfc, SendingNics, ReceivingNics):
         events: (time, kind, id) of the events handled, if `trace`.
         completions: (job, index, start, end, bytes), in order.
         collectives: (job, call, round, start, end, bytes), in order.
+        marks: (job, number among the MARKs of its graph, round, time), in order.
         tx_packets, tx_bytes, ecn_marks, max_queue_bytes: [link][class of the scenario], at the
             sending end of the link.
         pauses, resumes, drops: [link][class], at the receiving end.
@@ -82,6 +83,7 @@ class NaiveSimulator(Events, Links, Switches, Pfc, SendingNics, ReceivingNics):
         self.events: list[tuple[int, str, int]] = []
         self.completions: list[tuple[int, int, int, int, int]] = []
         self.collectives: list[tuple[int, ...]] = []
+        self.marks: list[tuple[int, ...]] = []
         self.heap: list[tuple[int, int, int]] = []
         self.to_serve: deque[int] = deque()  # hosts, when the current event is over
         # 14: times of messages and of packets, by tenant; of what is inside of a server: none
@@ -119,6 +121,7 @@ class NaiveSimulator(Events, Links, Switches, Pfc, SendingNics, ReceivingNics):
         self.tx_packets, self.tx_bytes, self.ecn_marks = counter(), counter(), counter()
         self.max_queue_bytes, self.paused_ps = counter(), counter()
         self.pauses, self.resumes, self.drops = counter(), counter(), counter()
+        self.drops_at_egress, self.egress_drops = counter(), counter()
         self.storms, self.restored, self.watchdog_drops = counter(), counter(), counter()
         self.first_pause = [[-1] * num_classes for _ in range(num_links)]
         self.lost = [0] * num_links

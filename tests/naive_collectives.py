@@ -13,7 +13,7 @@ from typing import Any
 from naive_jobs import RoundsJob
 from naive_textbook import Transfer, expand
 
-COMPUTE, SEND, RECV, COLLECTIVE = range(4)
+COMPUTE, SEND, RECV, COLLECTIVE, MARK = range(5)
 
 
 @dataclass
@@ -92,6 +92,7 @@ class GraphJob(RoundsJob):
         ]
         assert all(len(op.needs) == starts[i + 1] - starts[i] for i, op in enumerate(self.ops))
         self.computes = [i for i, op in enumerate(self.ops) if op.kind == COMPUTE]
+        self.marks = [i for i, op in enumerate(self.ops) if op.kind == MARK]
         self.channel = graph.channel.tolist()
         self._match(graph.tag.tolist())
         self.calls = [Call(self, index) for index in range(len(graph.collectives))]
@@ -187,8 +188,8 @@ class GraphJob(RoundsJob):
         collectives = 0
         while self.queue[rank] and not self.pauses[rank]:
             op = self.ops[self.queue[rank][0]]
-            collectives += op.kind == COLLECTIVE
-            if op.kind == COLLECTIVE and collectives == 2:
+            collectives += op.kind in (COLLECTIVE, MARK)
+            if op.kind in (COLLECTIVE, MARK) and collectives == 2:
                 self.pauses[rank] = True
                 self.sim.set_member_timer(self, rank, t)
                 return
@@ -206,6 +207,9 @@ class GraphJob(RoundsJob):
             elif op.kind == RECV:
                 op.waits = True
                 self._look_at_receive(i)
+            elif op.kind == MARK:
+                self.sim.marks.append((self.id, self.marks.index(i), self.round[rank], t))
+                self._end(i)
             elif self._begin_call(i, t):
                 self._end(i)
         if self.communicating[rank] and self.left[rank] == 0:

@@ -106,7 +106,11 @@ class Switches:
         in_headroom = sum(i.headroom_used for i in switch.inputs)
         no_headroom = s + slot.headroom_used > slot.headroom
         no_headroom = no_headroom or (common is not None and s + in_headroom > common)
-        if (over and no_headroom) or self._is_beyond_egress(switch, output, c, s):
+        beyond_egress = self._is_beyond_egress(switch, output, c, s)
+        if beyond_egress:
+            self.drops_at_egress[link.id][index] += 1
+            self.egress_drops[output.id][index] += 1
+        if (over and no_headroom) or beyond_egress:
             self.drops[link.id][index] += 1
             return
         if over:

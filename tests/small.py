@@ -6,7 +6,7 @@ import numpy as np
 
 from roce_gym.config import validate_scenario
 from roce_gym.sim import types as t
-from roce_gym.telemetry import Interval
+from roce_gym.telemetry import MARK, Interval
 from roce_gym.topology import build_network
 from roce_gym.workload.planner import make_plan
 
@@ -55,12 +55,16 @@ def make_interval(scenario, network, plan, start_us=0.0, end_us=100.0, **fields)
             value = np.zeros(0, t.COMPLETION)
         elif field.name == "collectives":
             value = np.zeros(0, t.COLLECTIVE)
+        elif field.name == "marks":
+            value = np.zeros(0, MARK)
         elif field.name == "deadlock":
             value = ()
         elif field.name == "latency":
             value = None
         elif field.name in ("failed_qps", "unreachable_qps", "events"):
             value = 0
+        elif field.name in ("qp_failed", "qp_unreachable"):
+            value = np.zeros(len(plan.qps), np.bool_)
         elif field.name == "lost_packets":
             value = np.zeros(links, np.int64)
         elif field.name.startswith("job_"):

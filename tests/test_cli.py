@@ -16,7 +16,7 @@ from roce_gym.fabric import Fabric
 from roce_gym.presets import PRESETS
 from roce_gym.scenario_file import available_scenarios
 
-cli_run = import_module("roce_gym.cli.run")
+cli_alone = import_module("roce_gym.cli.alone")
 
 
 def test_list(command):
@@ -72,7 +72,7 @@ def test_interrupted__while_tenants_run_alone(capsys, monkeypatch):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(1)
 
-    monkeypatch.setattr(cli_run, "get_references", slow)
+    monkeypatch.setattr(cli_alone, "get_references", slow)
     assert main(["run", "regime_shift", "--duration-us", "500", "--json"]) == 130
     found = json.loads(capsys.readouterr().out)
     assert found["interrupted"] and found["duration_us"] == 500

@@ -53,8 +53,34 @@ def test_run__cut_off_but_not_yet_given_up(capsys, two_leaves):
     assert json.loads(printed.out)["status"] == "unreachable"
     assert "unreachable: these results are partial" in printed.err
     assert main(["run", str(two_leaves), *change]) == 0
-    wanted = "CUT OFF        2 queue pairs have no route; cables are down by link_events.0\n"
+    wanted = (
+        "CUT OFF        2 queue pairs have no route: 2 of one; cables are down by link_events.0\n"
+    )
     assert wanted in capsys.readouterr().out
+
+
+def test_run__who_is_cut_off_and_who_fails(command, two_leaves):
+    """Of three tenants two lose their only way; one of them has a longer timeout."""
+    more = """\
+  - name: two
+    hosts: [1, 3]
+    jobs:
+      - {kind: flows, flows: [{src: 1, dst: 3, bytes: 9000000}], nccl: {NCCL_IB_TIMEOUT: 14}}
+  - name: local
+    hosts: [0, 1]
+    jobs: [{kind: flows, flows: [{src: 0, dst: 1, bytes: 90000}]}]
+control:"""
+    two_leaves.write_text(two_leaves.read_text().replace("control:", more))
+    found = json.loads(command("run", two_leaves, "--json", "--set", cut()))
+    tenants = found["tenants"]
+    failed = {name: numbers["failed_queue_pairs"] for name, numbers in tenants.items()}
+    assert failed == {"one": found["fabric"]["failed_queue_pairs"], "two": 0, "local": 0}
+    assert failed["one"] > 0
+    apart = {name: numbers["unreachable_queue_pairs"] for name, numbers in tenants.items()}
+    assert apart == {"one": 2, "two": 1, "local": 0}
+    text = command("run", two_leaves, "--set", cut())
+    assert "3 queue pairs have no route: 2 of one, 1 of two; cables" in text
+    assert f"queue pairs passed retry limit: {failed['one']} of one\n" in text
 
 
 def test_run__a_link_that_comes_back(capsys, two_leaves):

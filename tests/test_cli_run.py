@@ -9,7 +9,7 @@ import pytest
 from roce_gym.fabric import Fabric
 from roce_gym.scenario_file import available_scenarios, load_scenario
 
-cli_run = import_module("roce_gym.cli.run")
+cli_alone = import_module("roce_gym.cli.alone")
 
 TIMES = {f"{kind}_{part}_us" for kind in ("cct", "fct") for part in ("mean", "p99", "max", "alone")}
 COUNTS = {"rounds_completed", "flows_completed", "flows"}
@@ -17,12 +17,13 @@ JOB_KEYS = (
     TIMES
     | COUNTS
     | {"kind", "slowdown", "interference", "round_under_way_us", "collectives"}
-    | {"iteration_mean_us", "exposed_share"}
+    | {"iteration_mean_us", "exposed_share", "requests"}
 )
 TENANT_KEYS = (
     TIMES
     | COUNTS
     | {"traffic_class", "slowdown", "interference", "goodput_gbps", "cnps", "jobs", "latency"}
+    | {"requests", "failed_queue_pairs", "unreachable_queue_pairs"}
     | {"effective_bandwidth_gbps", "effective_bandwidth_share"}
 )
 CLASS_KEYS = {
@@ -77,6 +78,7 @@ RUN_KEYS = {
     "fabric",
     "settings",
     "left_out",
+    "warnings",
 }
 FLOWS = """\
 name: two_senders
@@ -180,7 +182,7 @@ def test_run__presets_differ_as_theory_says(command):
 
 
 def test_run__flows_of_one_tenant_need_no_reference(command, flows, monkeypatch):
-    monkeypatch.setattr(cli_run, "get_references", None)
+    monkeypatch.setattr(cli_alone, "get_references", None)
     found = json.loads(command("run", flows, "--json"))
     numbers = found["tenants"]["one"]
     assert (numbers["flows"], numbers["flows_completed"]) == (2, 1)
@@ -217,3 +219,23 @@ def test_run__drops_are_placed(command, flows):
     assert ports <= {"host 0 -> switch 4", "host 1 -> switch 4"}
     assert {place["cause"] for place in fabric["drops"]} == {"buffer full"}
     assert "host 0 -> switch 4 (roce): buffer full" in command("run", flows, "--preset", "pfc_only")
+
+
+def test_run__drops_by_the_limit_of_an_egress_queue(command, flows):
+    """They are placed at the queue's port, beside what finds no room at an input."""
+    classes = "classes: [{lossless: false, buffer: {egress_limit_bytes: 30000, alpha: 0.02}}]\n"
+    flows.write_text(
+        FLOWS.replace("control:", SECOND).replace(
+            "control:", classes + "switch: {buffer_bytes: 900000}\ncontrol:"
+        )
+        + "nic: {retransmit_timeout_us: 200}\n"
+    )
+    run = ("run", flows, "--preset", "pfc_only")
+    fabric = json.loads(command(*run, "--json"))["fabric"]
+    assert fabric["dropped_packets"] == sum(place["packets"] for place in fabric["drops"])
+    by_cause = {}
+    for place in fabric["drops"]:
+        by_cause.setdefault(place["cause"], set()).add(place["port"])
+    assert by_cause.pop("egress queue limit") == {"switch 4 -> host 2"}
+    assert by_cause["buffer full"] <= {"host 0 -> switch 4", "host 1 -> switch 4"}
+    assert "at switch 4 -> host 2 (roce): egress queue limit" in command(*run)

@@ -18,12 +18,13 @@ def run(capsys, *changes, seed=0):
 
 
 def places(found):
-    """Class and cause of drops, by whether they are at the spine's inputs or the leaves'."""
+    """Class and cause of drops, by whether they are at the spine or the leaves."""
     split = {SPINE: set(), "leaves": set()}
     for place in found["fabric"]["drops"]:
         src, dst = place["port"].split(" -> ")
         assert SPINE in (src, dst) and {src, dst} & set(LEAVES)
-        split[SPINE if dst == SPINE else "leaves"].add((place["class"], place["cause"]))
+        at = src if place["cause"] == "egress queue limit" else dst
+        split[SPINE if at == SPINE else "leaves"].add((place["class"], place["cause"]))
     return split
 
 
@@ -32,7 +33,7 @@ def places(found):
 def test_roce_is_dropped_at_the_spine_and_behind_it(capsys, seed):
     found = run(capsys, seed=seed)
     assert places(found) == {
-        SPINE: {("best_effort", "buffer full")},
+        SPINE: {("best_effort", "egress queue limit")},
         "leaves": {("roce", "headroom exceeded")},
     }
     assert found["fabric"]["dscp_mismatches"] == [

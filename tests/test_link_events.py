@@ -107,13 +107,16 @@ def test_a_route_to_nowhere_ends_in_a_status_and_partial_results(policy):
     interval = fabric.advance(us=2_000)
     assert interval.unreachable_qps == 8
     assert interval.failed_qps == 8
+    apart = [(qp.src, qp.dst) != (0, 1) for qp in fabric.plan.qps]
+    assert interval.qp_failed.tolist() == interval.qp_unreachable.tolist() == apart
     assert interval.completions["index"].tolist() == [8]
     assert 0 < interval.delivered_bytes.sum() < 8 * 200_000
 
 
 def test_the_cable_of_a_host_has_no_detour():
     fabric = fabric_of([{"kind": "down", "between": [0, 4], "start_us": 1}])
-    assert fabric.advance(us=10).unreachable_qps == 4
+    interval = fabric.advance(us=10)
+    assert interval.unreachable_qps == interval.qp_unreachable.sum() == 4
 
 
 def test_snapshots_hold_what_cables_are_like():

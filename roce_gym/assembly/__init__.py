@@ -139,6 +139,7 @@ def build_state(
         class_pool=class_pools(scenario),
         xoff=make_xoff(scenario, network, ingress),
         egress=make_egress(num_classes),
+        egress_drops=np.zeros(network.num_links * num_classes, np.int64),
         share=make_shares(scenario, network),
         bucket=bucket,
         tenant_bucket=tenant_bucket,

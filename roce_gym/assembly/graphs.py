@@ -93,6 +93,7 @@ class _Maker:
             part["call"] = self._count("call") - 1
             part["rank"] = np.arange(len(call.ranks))
             self._append("part", part)
+        self._add_marks(number, np.flatnonzero(graph.kind == OpKind.MARK))
         self._add_ops(job, plan, qps, first_member, first_part)
 
     def _add_ops(
@@ -108,14 +109,14 @@ class _Maker:
         computes = np.flatnonzero(graph.kind == OpKind.COMPUTE)
         sends = np.flatnonzero(graph.kind == OpKind.SEND)
         op = np.zeros(len(graph.rank), t.OP)
-        op["kind"] = graph.kind
+        op["kind"] = np.where(graph.kind == OpKind.MARK, t.COLLECTIVE_OP, graph.kind)
         op["member"] = first_member + graph.rank
         op["needs"] = op["left"] = np.diff(graph.first_dependency)
         op["amount"] = np.where(graph.kind == OpKind.SEND, graph.bytes, graph.duration_ps)
         op["target"][computes] = self._count("compute_op") + np.arange(len(computes))
         op["target"][sends] = qps[plan.send_qp[sends]]
         op["mate"][sends] = first + plan.mate[sends]
-        if graph.collectives:
+        if self._count("part") > first_part:
             parts = np.concatenate(self._parts["part"])[first_part:]
             op["target"][parts["op"] - first] = first_part + np.arange(len(parts))
         behind, starts = _by_target(graph.dependency, np.diff(graph.first_dependency), len(op))
@@ -158,6 +159,26 @@ class _Maker:
         progress["lane"] = np.arange(len(lanes.src))
         self._append("phase", phase)
         self._append("progress", progress)
+        self._append("call", call)
+
+    def _add_marks(self, number: int, marks: NDArray[np.intp]) -> None:
+        """Appends collectives of one rank without lanes and bytes: begun, they are done and logged.
+
+        Args:
+            number: of the job.
+            marks: operations, by their number in it.
+        """
+        own = np.arange(len(marks))
+        call = np.zeros(len(marks), t.CALL)
+        call["job"], call["index"], call["num_ranks"] = number, own, 1
+        call["number"] = self._num_jobs + self._count("call") + own
+        call["first_station"] = self._count("station")
+        call["first_part"] = self._count("part") + own
+        part = np.zeros(len(marks), t.PART)
+        part["op"] = self._count("op") + marks
+        part["call"] = self._count("call") + own
+        self._append("station", np.zeros(min(1, len(marks)), t.STATION))
+        self._append("part", part)
         self._append("call", call)
 
     def _add_machine(self, machine: Machine, qp: NDArray[np.int32]) -> tuple[int, int, Machine]:

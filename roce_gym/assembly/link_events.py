@@ -52,12 +52,12 @@ class _Detours:
 
     Attributes:
         paths: by (QP, 0 for data or 1 for ACKs): paths other than the plan's.
-        unreachable: number of QPs whose ends are apart.
+        unreachable: QPs whose ends are apart.
         tables: see :func:`make_tables`.
     """
 
     paths: dict[tuple[int, int], tuple[int, ...]]
-    unreachable: int
+    unreachable: frozenset[int]
     tables: dict[str, NDArray[Any]]
 
 
@@ -128,8 +128,12 @@ class LinkSchedule:
             rows[qp, direction, : len(links)] = links
         state.path[:] = path
         core: Any = state.core[0]
-        core["unreachable_qps"] = detours.unreachable
+        core["unreachable_qps"] = len(detours.unreachable)
         return state._replace(**detours.tables), tuple(sorted(cut))
+
+    def unreachable_qps(self, now_ps: int) -> frozenset[int]:
+        """QPs between whose ends there is no route, as far as routing knows."""
+        return self._detours_at(now_ps).unreachable if self._changes else frozenset()
 
     def _set_links(self, state: t.State, now_ps: int) -> None:
         rate = self._network.link_rate_bps.copy()
@@ -185,7 +189,7 @@ class LinkSchedule:
                 else:
                     paths[i, direction] = found
         tables = make_tables(network, router, groups(network, self._plan))
-        return _Detours(paths, len(apart), tables)
+        return _Detours(paths, frozenset(apart), tables)
 
     def _path(
         self, router: Router, qp: int, direction: int, avoided: frozenset[int]

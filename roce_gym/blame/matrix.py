@@ -53,12 +53,17 @@ class Blame:
         effect: by (victim, culprit): all together against all but the culprit.
         interference: by victim: all together against the victim alone, whose settings then are
             fixed ones: :data:`roce_gym.reference.ALONE_PRESET`.
+        dropped_alone: by tenant, packets that switches dropped in its runs alone, all seeds.
+        guessed_alone: by tenant, its jobs with rounds of which none ended in a run alone, although
+            one had begun; interference with them is a guess, or counts what hangs.
     """
 
     tenants: tuple[str, ...]
     seeds: tuple[int, ...]
     effect: dict[tuple[str, str], Effect]
     interference: dict[str, Effect]
+    dropped_alone: dict[str, int]
+    guessed_alone: dict[str, tuple[int, ...]]
 
     def worst(self, victim: str) -> str | None:
         """The tenant that slows `victim` most; None if none does so by more than chance."""
@@ -114,6 +119,7 @@ def blame(
     times = run_tasks(tasks, processes, report)
     runs = [times[i : i + 1 + 2 * len(names)] for i in range(0, len(times), 1 + 2 * len(names))]
     count = len(names)
+    alone = {name: [run[1 + count + i] for run in runs] for i, name in enumerate(names)}
     return Blame(
         tenants=names,
         seeds=tuple(seed for seed, *_ in scenarios),
@@ -127,11 +133,27 @@ def blame(
             names[i]: _effect([(run[0], run[1 + count + i]) for run in runs], i)
             for i in range(count)
         },
+        dropped_alone={
+            name: sum(times.dropped_packets for times in own) for name, own in alone.items()
+        },
+        guessed_alone={
+            name: _guessed([times.jobs[i] for times in own])
+            for i, (name, own) in enumerate(alone.items())
+        },
+    )
+
+
+def _guessed(runs: list[tuple[JobTimes, ...]]) -> tuple[int, ...]:
+    """Jobs of a tenant that ended no round in one of its runs, although one had begun."""
+    return tuple(
+        number
+        for number, jobs in enumerate(zip(*runs, strict=True))
+        if any(not job.has_flows and not job.index and job.guess_ps > 0 for job in jobs)
     )
 
 
 def _effect(pairs: list[tuple[Times, Times]], tenant: int) -> Effect:
-    means = np.array([_means(shared[tenant], other[tenant]) for shared, other in pairs])
+    means = np.array([_means(shared.jobs[tenant], other.jobs[tenant]) for shared, other in pairs])
     by_seed = means[:, 0] / means[:, 1] - 1.0
     known = ~np.isnan(by_seed)
     if not known.any():

@@ -115,8 +115,17 @@ class JobTimes:
         return float(np.mean(self.time_ps)) if self.time_ps else self.guess_ps
 
 
-Times = dict[int, tuple[JobTimes, ...]]
-"""Jobs by the index of their tenant, in the tenant's order."""
+@dataclass(frozen=True)
+class Times:
+    """What one run did.
+
+    Attributes:
+        jobs: by the index of their tenant, in the tenant's order.
+        dropped_packets: by switches.
+    """
+
+    jobs: dict[int, tuple[JobTimes, ...]]
+    dropped_packets: int
 
 
 def run_task(task: Task, is_stopped: Callable[[], bool] = lambda: False) -> Times | None:
@@ -139,6 +148,7 @@ def run_task(task: Task, is_stopped: Callable[[], bool] = lambda: False) -> Time
     busy_ps, rounds = np.zeros(count), np.zeros(count)
     logs: list[NDArray[Any]] = []
     begun_ps = rounds_now = np.zeros(count, np.int64)
+    dropped_packets = 0
     horizon_ps, step_ps = us_to_ps(control.horizon_us), us_to_ps(control.interval_us)
     while fabric.now_ps < horizon_ps and not fabric.is_deadlocked:
         if is_stopped():
@@ -149,6 +159,7 @@ def run_task(task: Task, is_stopped: Callable[[], bool] = lambda: False) -> Time
         rounds += work.rounds
         logs.append(interval.completions)
         begun_ps, rounds_now = interval.job_begun_ps, interval.job_round
+        dropped_packets += interval.all_dropped_packets
     log = np.sort(np.concatenate(logs), order=["job", "index"])
     guesses = np.where(rounds > 0, busy_ps / np.maximum(rounds, 1e-12), 0.0)
     out: dict[int, list[JobTimes]] = {tenant: [] for tenant in task.tenants}
@@ -167,7 +178,7 @@ def run_task(task: Task, is_stopped: Callable[[], bool] = lambda: False) -> Time
         guess = float(guesses[number])
         has_flows = job.kind == "flows"
         out[job.tenant].append(JobTimes(has_flows, tuple(index), times, waiting, guess))
-    return {tenant: tuple(jobs) for tenant, jobs in out.items()}
+    return Times({tenant: tuple(jobs) for tenant, jobs in out.items()}, dropped_packets)
 
 
 # --------------------------------------------------------------------------- on disk
@@ -182,7 +193,7 @@ def load_times(task: Task) -> Times | None:
         raw = json.loads(path.read_text(encoding="utf-8"))
         if raw["key"] != task.key:
             return None
-        times = {
+        jobs = {
             int(tenant): tuple(
                 JobTimes(
                     bool(job["has_flows"]),
@@ -191,10 +202,11 @@ def load_times(task: Task) -> Times | None:
                     tuple((int(i), int(age)) for i, age in job["open"]),
                     float(job["guess_ps"]),
                 )
-                for job in jobs
+                for job in own
             )
-            for tenant, jobs in raw["tenants"].items()
+            for tenant, own in raw["tenants"].items()
         }
+        times = Times(jobs, int(raw["dropped_packets"]))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     return times if _fits(times, task) else None
@@ -203,11 +215,11 @@ def load_times(task: Task) -> Times | None:
 def _fits(times: Times, task: Task) -> bool:
     """Whether the jobs are those of the task, with as many times as indices."""
     tenants = task.scenario.tenants
-    return sorted(times) == task.tenants and all(
+    return sorted(times.jobs) == task.tenants and all(
         len(jobs) == len(tenants[index].jobs)
         and all(len(job.index) == len(job.time_ps) for job in jobs)
         and all(np.isfinite(job.guess_ps) and min(job.time_ps, default=0) >= 0 for job in jobs)
-        for index, jobs in times.items()
+        for index, jobs in times.jobs.items()
     )
 
 
@@ -216,8 +228,9 @@ def save_times(task: Task, times: Times) -> None:
     path = _path(task)
     if path is None:
         return
-    tenants = {str(tenant): [asdict(job) for job in jobs] for tenant, jobs in times.items()}
-    write_whole(path, json.dumps({"key": task.key, "tenants": tenants}))
+    tenants = {str(tenant): [asdict(job) for job in jobs] for tenant, jobs in times.jobs.items()}
+    whole = {"key": task.key, "tenants": tenants, "dropped_packets": times.dropped_packets}
+    write_whole(path, json.dumps(whole))
 
 
 def _path(task: Task) -> Path | None:

@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from roce_gym.blame import Blame, Effect, blame
+from roce_gym.cli.alone import drop_warning, round_warning
 from roce_gym.cli.case import Case, load_case
 from roce_gym.cli.terminal import Ticker
 from roce_gym.cli.text import UNKNOWN, percent, table, to_json
@@ -59,7 +60,19 @@ def _results(case: Case, found: Blame) -> dict[str, Any]:
             }
             for victim in found.tenants
         },
+        "warnings": _warnings(case, found),
     }
+
+
+def _warnings(case: Case, found: Blame) -> list[dict[str, Any]]:
+    """As those of `roce-gym run`, over all seeds."""
+    out = []
+    for name, tenant in zip(found.tenants, case.base.tenants, strict=True):
+        if found.dropped_alone[name]:
+            out.append(drop_warning(case.base, name, found.dropped_alone[name]))
+        for job in found.guessed_alone[name]:
+            out.append(round_warning(case.base, name, tenant.jobs[job].kind))
+    return out
 
 
 def _effect(one: Effect, other: str) -> dict[str, Any]:
@@ -94,7 +107,9 @@ def _text(case: Case, found: Blame) -> str:
         for victim in found.tenants
     ]
     head = ["victim", *(f"by {name}" for name in found.tenants), "against alone"]
-    lines = "\n".join(found.sentence(victim) for victim in found.tenants)
+    sentences = [found.sentence(victim) for victim in found.tenants]
+    warnings = [f"warning: {warning['text']}" for warning in _warnings(case, found)]
+    lines = "\n".join([*sentences, *warnings])
     return (
         f"{case.base.name}, {seeds}; settings: {settings}{changes}\n\n"
         f"how much longer its work takes because of …\n{table(head, rows)}\n\n{lines}"

@@ -47,11 +47,14 @@ def drops_by_cause(
     """Packets dropped by class, shape (C,), and where and why, most first."""
     names = [c.name for c in scenario.classes]
     refused, watched = tally.sums["dropped_packets"], tally.sums["watchdog_dropped_packets"]
+    at_egress = tally.sums["egress_dropped_packets"]
+    unbuffered = refused - tally.sums["dropped_at_egress_packets"]
     causes = [
-        (int(refused[at]), at, "headroom exceeded" if _is_lossless(scenario, at) else "buffer full")
-        for at in zip(*np.nonzero(refused), strict=True)
+        (int(unbuffered[at]), at, _cause(scenario, at))
+        for at in zip(*np.nonzero(unbuffered), strict=True)
     ]
-    causes += [(int(watched[at]), at, "watchdog") for at in zip(*np.nonzero(watched), strict=True)]
+    for counts, cause in ((at_egress, "egress queue limit"), (watched, "watchdog")):
+        causes += [(int(counts[at]), at, cause) for at in zip(*np.nonzero(counts), strict=True)]
     places = [
         {
             "port": leading(network, int(link)),
@@ -64,8 +67,9 @@ def drops_by_cause(
     return (refused + watched).sum(axis=0), places
 
 
-def _is_lossless(scenario: Scenario, at: tuple[Any, ...]) -> bool:
-    return scenario.classes[int(at[1])].lossless
+def _cause(scenario: Scenario, at: tuple[Any, ...]) -> str:
+    """Why there was no room at an input port."""
+    return "headroom exceeded" if scenario.classes[int(at[1])].lossless else "buffer full"
 
 
 def _first_pause(tally: Tally, network: Network, names: list[str]) -> dict[str, Any] | None:

@@ -33,6 +33,10 @@ def report(found: dict[str, Any]) -> str:
     if iterations:
         head = ["tenant", "job", "done", "mean", "exposed to communication"]
         parts.append("iterations (times in us)\n" + table(head, iterations, text_columns=2))
+    requests = list(_requests(found["tenants"]))
+    if requests:
+        head = ["tenant", "job", "of", "arrived", "done", "mean", "p50", "p99", "max"]
+        parts.append("requests (times in us)\n" + table(head, requests, text_columns=3))
     bandwidths = list(_bandwidths(found["tenants"]))
     if bandwidths:
         head = ["tenant", "operation", "algorithm", "ranks", "bytes", "done", "CCT mean", "p99"]
@@ -44,11 +48,12 @@ def report(found: dict[str, Any]) -> str:
         parts.append("flows (times in us)\n" + _times(found["tenants"], "fct", "flows"))
     if found["fabric"]["latency"]:
         parts.append("latency (us)\n" + _latency(found["tenants"]))
-    parts.append("fabric\n" + facts(_fabric(found["fabric"])))
+    parts.append("fabric\n" + facts(_fabric(found["fabric"], found["tenants"])))
     if found["left_out"]:
         parts.append(left_out(found["left_out"]))
-    late = list(_late(found["tenants"]))
-    return "\n\n".join(parts + (["\n".join(late)] if late else []))
+    notes = [f"warning: {warning['text']}" for warning in found["warnings"]]
+    notes += _late(found["tenants"])
+    return "\n\n".join(parts + (["\n".join(notes)] if notes else []))
 
 
 def _times(tenants: dict[str, Any], name: str, what: str) -> str:
@@ -88,6 +93,18 @@ def _iterations(tenants: dict[str, Any]) -> Iterator[list[str]]:
                 yield [tenant, job["kind"], *counts, percent(job["exposed_share"], 1)]
 
 
+def _requests(tenants: dict[str, Any]) -> Iterator[list[str]]:
+    """Rows for each job that serves requests."""
+    kinds = {"time to first token": "ttft", "end-to-end latency": "e2e_latency"}
+    for tenant, numbers in tenants.items():
+        for job in numbers["jobs"]:
+            for what, key in kinds.items() if job["requests"] else ():
+                times = job["requests"][key]
+                counts = [number(job["requests"]["arrived"]), number(times["count"])]
+                cells = [number(times[f"{part}_us"]) for part in ("mean", "p50", "p99", "max")]
+                yield [tenant, job["kind"], what, *counts, *cells]
+
+
 def _bandwidths(tenants: dict[str, Any]) -> Iterator[list[str]]:
     """A row for each kind of collective that a tenant has."""
     for tenant, numbers in tenants.items():
@@ -125,7 +142,7 @@ def _bandwidth(fabric: dict[str, Any]) -> str:
     return text if share is None else f"{text}; effective {percent(share, 1)} of that alone"
 
 
-def _fabric(fabric: dict[str, Any]) -> list[tuple[str, str]]:
+def _fabric(fabric: dict[str, Any], tenants: dict[str, Any]) -> list[tuple[str, str]]:
     frames = f"{number(fabric['pause_frames'])} frames, "
     frames += f"{number(fabric['pause_frames_per_s'])} a second"
     frames += f" ({number(fabric['pause_frames_per_s_and_port'])} a second and port)"
@@ -156,11 +173,18 @@ def _fabric(fabric: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("DSCP MISMATCH", mismatch_text(fabric["dscp_mismatches"])))
     if fabric["unreachable_queue_pairs"]:
         down = ", ".join(fabric["cables_down"])
-        text = f"{fabric['unreachable_queue_pairs']} queue pairs have no route"
+        text = f"{fabric['unreachable_queue_pairs']} queue pairs have no route: "
+        text += _by_tenant(tenants, "unreachable_queue_pairs")
         rows.append(("CUT OFF", text + (f"; cables are down by {down}" if down else "")))
     if fabric["failed_queue_pairs"]:
-        rows.append(("FAILED", f"{fabric['failed_queue_pairs']} queue pairs passed retry limit"))
+        text = f"{fabric['failed_queue_pairs']} queue pairs passed retry limit: "
+        rows.append(("FAILED", text + _by_tenant(tenants, "failed_queue_pairs")))
     return rows
+
+
+def _by_tenant(tenants: dict[str, Any], field: str) -> str:
+    counts = [(name, numbers[field]) for name, numbers in tenants.items() if numbers[field]]
+    return ", ".join(f"{number(count)} of {name}" for name, count in counts)
 
 
 def _pfc(fabric: dict[str, Any]) -> Iterator[tuple[str, str]]:

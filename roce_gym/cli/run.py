@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from roce_gym.cli.alone import AloneRuns, alone_warnings, run_alone
 from roce_gym.cli.bandwidth import add_bandwidth
 from roce_gym.cli.case import Case, left_out_of, load_case
 from roce_gym.cli.fabric_results import fabric_results
@@ -23,11 +24,9 @@ from roce_gym.cli.terminal import Interrupts, Ticker, wait_for
 from roce_gym.cli.text import to_json
 from roce_gym.cli.timeline import TimelineFile
 from roce_gym.cli.trace import Trace
-from roce_gym.config import FlowList, PoissonJob
 from roce_gym.counters import Sampler
 from roce_gym.errors import ConfigError
 from roce_gym.fabric import Fabric
-from roce_gym.reference import ALONE_PRESET, get_references
 from roce_gym.telemetry import Interval
 from roce_gym.units import PS_PER_US, us_to_ps
 
@@ -43,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     alone = None
     if not interrupted:
         try:
-            alone = wait_for(lambda: _alone(case), ticker, "each tenant alone")
+            alone = wait_for(lambda: run_alone(case), ticker, "each tenant alone")
         except KeyboardInterrupt:
             status = "interrupted"
             interrupted = True
@@ -145,50 +144,15 @@ def _refuse_same_files(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"{option}, {', '.join(others)}: name the same file {str(path)!r}")
 
 
-def _alone(case: Case) -> dict[int, Any]:
-    """By job: mean collective time in us, or the time of each flow; see `tenant_results`."""
-    out: dict[int, Any] = {}
-    has_rounds = any(job.kind != "flows" for job in case.plan.jobs)
-    if has_rounds:
-        references = get_references(case.base, case.seed, case.network, case.plan)
-        times = enumerate(references.alone.cct_ps)
-        out = {job: cct_ps / PS_PER_US for job, cct_ps in times if cct_ps > 0}
-    if len(case.base.tenants) > 1:
-        for index, tenant in enumerate(case.base.tenants):
-            if any(isinstance(job, FlowList | PoissonJob) for job in tenant.jobs):
-                out |= _flows_alone(case, index)
-    return out
-
-
-def _flows_alone(case: Case, tenant: int) -> dict[int, dict[int, float]]:
-    """By job, the time of each flow when its tenant is alone."""
-    fabric = Fabric(
-        case.base,
-        case.seed,
-        preset=ALONE_PRESET,
-        only_tenant=case.base.tenants[tenant].name,
-        network=case.network,
-    )
-    tally = Tally()
-    tally.add(fabric.advance(us=case.base.control.horizon_us))
-    numbers = [i for i, job in enumerate(case.plan.jobs) if job.tenant == tenant]
-    out = {}
-    for own, number in enumerate(numbers):
-        if case.plan.jobs[number].kind == "flows":
-            index, times = tally.completions(own)
-            out[number] = dict(zip(index.tolist(), times.tolist(), strict=True))
-    return out
-
-
 def _results(
-    case: Case, tally: Tally, alone: dict[int, Any] | None, wall_s: float, status: str
+    case: Case, tally: Tally, alone: AloneRuns | None, wall_s: float, status: str
 ) -> dict[str, Any]:
     """What is printed.
 
     `status` is "interrupted" or "deadlock" if that ended the run; "failed" if queue pairs have
     passed their retry limit, "unreachable" if to some no route leads at the end; else "completed".
     """
-    tenants = tenant_results(tally, case.base, case.plan, alone)
+    tenants = tenant_results(tally, case.base, case.plan, alone.times if alone else None)
     fabric = fabric_results(tally, case.base, case.settings, case.network)
     add_bandwidth(tenants, fabric, tally, case.plan)
     add_latency(tenants, fabric, tally.latency)
@@ -207,4 +171,5 @@ def _results(
         "fabric": fabric,
         "settings": case.settings.model_dump(mode="json"),
         "left_out": left_out_of(case),
+        "warnings": alone_warnings(case, alone) if alone else [],
     }

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from roce_gym.latency import Latencies
 from roce_gym.sim.types import COMPLETION
-from roce_gym.telemetry import Interval
+from roce_gym.telemetry import MARK, Interval
 from roce_gym.units import PS_PER_US
 
 _SUMS = (
@@ -18,6 +18,8 @@ _SUMS = (
     "pause_frames",
     "paused_ps",
     "dropped_packets",
+    "dropped_at_egress_packets",
+    "egress_dropped_packets",
     "watchdog_storms",
     "watchdog_restored",
     "watchdog_dropped_packets",
@@ -53,6 +55,7 @@ class Tally:
         self.last: Interval | None = None
         self._logs: list[NDArray[Any]] = []
         self._calls: list[NDArray[Any]] = []
+        self._marks: list[NDArray[Any]] = []
 
     def add(self, interval: Interval) -> None:
         """Counts the next interval."""
@@ -79,6 +82,8 @@ class Tally:
             self._logs.append(interval.completions)
         if len(interval.collectives):
             self._calls.append(interval.collectives)
+        if len(interval.marks):
+            self._marks.append(interval.marks)
 
     @property
     def duration_ps(self) -> int:
@@ -102,3 +107,8 @@ class Tally:
             return np.zeros(0, np.int64), np.zeros(0)
         log = np.concatenate(logs)
         return log["call"], (log["end_ps"] - log["start_ps"]) / PS_PER_US
+
+    def marks(self, job: int) -> NDArray[Any]:
+        """Structured, fields of `telemetry.MARK`: what the graph of a job has marked."""
+        logs = [log[log["job"] == job] for log in self._marks]
+        return np.concatenate(logs) if logs else np.zeros(0, MARK)

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from roce_gym.cli.collective_results import collective_results
 from roce_gym.cli.iteration_results import iteration_results
+from roce_gym.cli.request_results import request_results
 from roce_gym.cli.tally import Tally
 from roce_gym.config import Scenario
 from roce_gym.units import PS_PER_S, PS_PER_US
+from roce_gym.workload.llm.requests import request_times
 from roce_gym.workload.plan import Plan
 
 
@@ -19,6 +21,8 @@ def tenant_results(
     tally: Tally, scenario: Scenario, plan: Plan, alone: dict[int, Any] | None
 ) -> dict[str, Any]:
     """What the tenants got.
+
+    Precondition: one interval or more were added.
 
     Args:
         tally: of the run.
@@ -33,6 +37,9 @@ def tenant_results(
     delivered = np.bincount(owner, tally.sums["delivered_bytes"] * ~is_local, count)
     inside = np.bincount(owner, tally.sums["delivered_bytes"] * is_local, count)
     cnps = np.bincount(owner, tally.sums["cnps"], count)
+    assert tally.last is not None
+    failed = np.bincount(owner[tally.last.qp_failed], None, count)
+    cut_off = np.bincount(owner[tally.last.qp_unreachable], None, count)
     results: dict[str, Any] = {}
     for index, tenant in enumerate(scenario.tenants):
         numbers = [i for i, job in enumerate(plan.jobs) if job.tenant == index]
@@ -42,6 +49,7 @@ def tenant_results(
             **_times([job for job in jobs if job["flows"] is None], "cct", "rounds_completed"),
             **_times([job for job in jobs if job["flows"] is not None], "fct", "flows_completed"),
             **_compared(jobs),
+            "requests": request_results([job["_requests"] for job in jobs]),
             "flows": sum(job["flows"] or 0 for job in jobs),
             "goodput_gbps": float(8.0 * delivered[index] / seconds / 1e9),
             **(
@@ -50,6 +58,8 @@ def tenant_results(
                 else {}
             ),
             "cnps": int(cnps[index]),
+            "failed_queue_pairs": int(failed[index]),
+            "unreachable_queue_pairs": int(cut_off[index]),
             "jobs": [_public(job) for job in jobs],
         }
     return results
@@ -78,6 +88,9 @@ def _job_results(tally: Tally, plan: Plan, number: int, alone: Any) -> dict[str,
         out["cct_alone_us"] = float(alone)
     out |= iteration_results(tally, job, number)
     out["collectives"] = collective_results(tally, job, number)
+    graph = job.graph
+    out["_requests"] = None if graph is None else request_times(graph.graph, tally.marks(number))
+    out["requests"] = request_results([out["_requests"]])
     out["round_under_way_us"] = None if begun < 0 else (tally.duration_ps - begun) / PS_PER_US
     return out
 

@@ -103,11 +103,13 @@ class Trace:
         yield "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS", marked
         yield "SAI_QUEUE_STAT_CURR_OCCUPANCY_BYTES", int(at(interval.queue_bytes, out).max())
         yield "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES", int(at(interval.queue_max_bytes, out).max())
+        kept_out = at(interval.egress_dropped_packets, out)
+        yield "SAI_QUEUE_STAT_DROPPED_PACKETS", int(kept_out.sum())
         buffered = at(interval.ingress_bytes, into)
         yield f"{_PRIORITY_GROUP}_CURR_OCCUPANCY_BYTES", int(buffered.max())
         headroom = at(interval.headroom_bytes, into)
         yield f"{_PRIORITY_GROUP}_XOFF_ROOM_CURR_OCCUPANCY_BYTES", int(headroom.max())
-        dropped = at(interval.dropped_packets, into)
+        dropped = at(interval.dropped_packets - interval.dropped_at_egress_packets, into)
         yield f"{_PRIORITY_GROUP}_DROPPED_PACKETS", int(dropped.sum())
         frames = interval.pause_frames + interval.resume_frames  # a resume is a frame of time 0
         yield f"SAI_PORT_STAT_PFC_{priority}_TX_PKTS", int(at(frames, into).sum())

@@ -71,9 +71,15 @@ _QUEUE: tuple[_Row, ...] = (
         "queue_max_bytes",
     ),
     (
+        "SAI_QUEUE_STAT_DROPPED_PACKETS:{p}",
+        "counter",
+        "Packets that the limit of the egress queue kept out.",
+        "egress_dropped_packets",
+    ),
+    (
         f"{_PG}_DROPPED_PACKETS:{{p}}",
         "counter",
-        "Packets that arrived and found no room.",
+        "Packets that arrived and found no room in the buffer.",
         "dropped_packets",
     ),
     (

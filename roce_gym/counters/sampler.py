@@ -107,12 +107,14 @@ class Sampler:
         out, into = self._out, self._into
         errors = self._errors(interval)
         frames = interval.pause_frames + interval.resume_frames  # a resume is a frame of time 0
+        unbuffered = interval.dropped_packets - interval.dropped_at_egress_packets
         octets, packets = interval.tx_bytes[into], interval.tx_packets[into]
         return {
             "tx_packets": interval.tx_packets[out],
             "tx_bytes": interval.tx_bytes[out],
             "ecn_marked_packets": interval.ecn_marked_packets[out],
-            "dropped_packets": interval.dropped_packets[into],
+            "dropped_packets": unbuffered[into],
+            "egress_dropped_packets": interval.egress_dropped_packets[out],
             "pfc_sent": frames[into],
             "pfc_received": frames[out],
             "paused_us": interval.paused_ps[out] / PS_PER_US,

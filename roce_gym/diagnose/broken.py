@@ -231,6 +231,7 @@ def silent_loss(view: View) -> Iterator[Suspect]:
     naks = view.growth("packet_seq_err")
     total = np.nansum(naks)
     dropped = sum(np.nansum(view.dropped(p)) for p in view.timeline.priorities)
+    dropped += np.nansum(view.total("SAI_QUEUE_STAT_DROPPED_PACKETS:{p}"))
     watched = np.nansum(view.total("PFC_WD_QUEUE_STATS_TX_DROPPED_PACKETS:{p}"))
     errors = np.nansum(view.errors)
     if not np.isfinite(view.errors).any() or not total or errors or dropped or watched:

@@ -56,7 +56,7 @@ def forward(s, link, p, now):
     fits = True
     if not s.plain and params["special"] == 1:
         pool = pool_of(s, number, cls)
-        fits = _fits_egress(s, s.switch[pool], out, cls, packet["size"])
+        fits = _fits_egress(s, s.ingress[port], s.switch[pool], out, cls, packet["size"])
     switch = s.switch[pool]
     if not (fits and _admit(s, s.ingress[port], switch, number, packet["size"])):
         s.ingress[port]["drops"] += 1
@@ -75,8 +75,11 @@ def pool_of(s, number, cls):
 
 
 @rare
-def _fits_egress(s, switch, out, cls, size):
-    """Whether a packet fits into its egress queue; those of lossless classes have no bound."""
+def _fits_egress(s, ingress, switch, out, cls, size):
+    """Whether a packet fits into its egress queue, or is counted as dropped there.
+
+    Queues of lossless classes have no bound.
+    """
     if (s.params[0]["lossy"] >> cls) & 1 == 0:
         return True
     bound = s.egress[cls]
@@ -84,7 +87,12 @@ def _fits_egress(s, switch, out, cls, size):
     if limit == NONE:
         free = switch["pool"] - switch["shared"]
         limit = int(bound["alpha"] * free) if free > 0 else 0
-    return s.queue[out * s.params[0]["num_classes"] + cls]["bytes"] + size <= limit
+    port = out * s.params[0]["num_classes"] + cls
+    if s.queue[port]["bytes"] + size <= limit:
+        return True
+    ingress["drops_at_egress"] += 1
+    s.egress_drops[port] += 1
+    return False
 
 
 @helper

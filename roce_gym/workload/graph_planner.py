@@ -37,10 +37,8 @@ def plan_graph(
             f"{name}: needs {graph.num_ranks} hosts, a rank each; the tenant has {len(place.hosts)}"
         )
     check(graph, name)
-    if (
-        work.compute_ps == 0
-        and not ((graph.kind != OpKind.COMPUTE) | (graph.duration_ps > 0)).any()
-    ):
+    takes_none = (graph.kind == OpKind.COMPUTE) | (graph.kind == OpKind.MARK)
+    if work.compute_ps == 0 and (takes_none & (graph.duration_ps == 0)).all():
         raise ConfigError(f"{name}: a round takes no time; allowed: some computing or sending")
     graph = by_rank(graph)
     mate = match_messages(graph, name)
@@ -195,10 +193,11 @@ def _most_posts(
     """An event makes one rank go on.
 
     That may post all that it SENDs in a round, what it has to send in one collective that a message
-    came for, and in another one that it begins; and end all that it has.
+    came for, and in another one that it begins; and end all that it has, and one MARK.
     """
     sends = np.bincount(graph.rank[graph.kind == OpKind.SEND], minlength=graph.num_ranks)
     ends = np.zeros(graph.num_ranks, np.int64)
+    ends[graph.rank[graph.kind == OpKind.MARK]] = 1
     in_one = np.zeros(graph.num_ranks, np.int64)
     for call, number, size in zip(graph.collectives, call_machine, sizes, strict=True):
         machine = machines[number]

@@ -1,7 +1,7 @@
 """Work as a graph of operations of ranks: what traces and model descriptions become.
 
 An operation belongs to one rank and begins when all operations of that rank that it depends on are
-done. Four kinds:
+done. Five kinds:
 
 * COMPUTE takes `duration_ps`.
 * SEND hands `bytes` for rank `peer` to the NIC and is done at once, as posting a verb is; messages
@@ -9,6 +9,7 @@ done. Four kinds:
 * RECV is done when its message has arrived whole. The k-th SEND from a to b with a tag and a
   channel belongs to the k-th RECV at b from a with the same tag and channel, in order of position.
 * COLLECTIVE is a rank's part in `collectives[peer]`; it is done when that rank has all it needs.
+* MARK is done at once. When it was is told (`telemetry.Interval.marks`); `tag` says what it marks.
 
 `graph_check.check` says whether a graph can be executed; docs/rules.md, section 9.1, says how.
 """
@@ -29,6 +30,7 @@ class OpKind(IntEnum):
     SEND = 1
     RECV = 2
     COLLECTIVE = 3
+    MARK = 4
 
 
 class CollectiveCall(NamedTuple):
@@ -54,7 +56,7 @@ class OpGraph(NamedTuple):
     kind: NDArray[np.int8]  # [n] OpKind
     peer: NDArray[np.int32]  # [n] rank at the other end, index of a collective, or -1
     bytes: NDArray[np.int64]  # [n] of SEND and RECV, else 0
-    tag: NDArray[np.int64]  # [n] of SEND and RECV, else 0
+    tag: NDArray[np.int64]  # [n] of SEND, RECV and MARK, else 0
     channel: NDArray[np.int16]  # [n] of SEND and RECV, else 0
     duration_ps: NDArray[np.int64]  # [n] of COMPUTE, else 0
     first_dependency: NDArray[np.int64]  # [n + 1] op i waits for dependency[first[i]:first[i + 1]]

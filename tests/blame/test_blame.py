@@ -15,7 +15,7 @@ from small import SMALL, parts
 from roce_gym import blame as package
 from roce_gym.blame import NOISE, Effect, Task, blame, run_task, run_tasks
 from roce_gym.blame.matrix import Blame
-from roce_gym.blame.runs import JobTimes, load_times, save_times
+from roce_gym.blame.runs import JobTimes, Times, load_times, save_times
 from roce_gym.cache import cache_folder
 from roce_gym.config import validate_scenario
 from roce_gym.errors import ConfigError
@@ -53,8 +53,8 @@ def test_a_run_without_a_tenant():
     fabric = Fabric(SCENARIO, 3, without_tenant="burst")
     log = fabric.advance(us=500).completions
     times = run_task(Task(SCENARIO, 3, without="burst"))
-    assert sorted(times) == [0]
-    (ring,) = times[0]
+    assert sorted(times.jobs) == [0]
+    (ring,) = times.jobs[0]
     assert list(ring.index) == log["index"].tolist()
     assert list(ring.time_ps) == (log["end_ps"] - log["start_ps"]).tolist()
     alone = Fabric(SCENARIO, 3, only_tenant="ring")
@@ -64,7 +64,7 @@ def test_a_run_without_a_tenant():
 def test_alone_is_that_of_the_references():
     alone = compute_references(SCENARIO, 3).alone
     for index, tenant in enumerate(SCENARIO.tenants):
-        (job,) = run_task(Task(SCENARIO, 3, only=tenant.name, preset="pfc_only"))[index]
+        (job,) = run_task(Task(SCENARIO, 3, only=tenant.name, preset="pfc_only")).jobs[index]
         assert np.mean(job.time_ps) == pytest.approx(alone.cct_ps[index], rel=1e-12)
 
 
@@ -73,7 +73,7 @@ def test_what_has_not_ended_is_kept():
     last = fabric.advance(us=500)
     times = run_task(Task(SCENARIO, 3))
     for index in (0, 1):
-        (job,) = times[index]
+        (job,) = times.jobs[index]
         begun = last.job_begun_ps[index]
         expected = ((int(last.job_round[index]), int(last.end_ps - begun)),) if begun >= 0 else ()
         assert job.open == expected
@@ -88,7 +88,7 @@ def test_flows_that_have_not_ended():
     tenant = {"name": "a", "hosts": [0, 1], "jobs": [{"kind": "flows", "flows": flows}]}
     raw = {"name": "flows", "topology": {"kind": "star", "hosts": 2}, "tenants": [tenant]}
     raw |= {"control": {"interval_us": 50, "horizon_us": 100}}
-    (job,) = run_task(Task(validate_scenario(raw), 0))[0]
+    (job,) = run_task(Task(validate_scenario(raw), 0)).jobs[0]
     assert job.index == (0,)
     assert job.open == ((1, 98_000_000),)
 
@@ -191,7 +191,7 @@ def test_more_seeds_tell_less_from_chance():
 def test_sentences():
     def matrix(ab, ac):
         effect = {("a", "b"): ab, ("a", "c"): ac}
-        return Blame(("a", "b", "c"), (0,), effect, {})
+        return Blame(("a", "b", "c"), (0,), effect, {}, {}, {})
 
     assert matrix(made_up(0.2), made_up(0.3)).worst("a") == "c"
     assert "nobody" in matrix(made_up(-0.5), made_up(0.01)).sentence("a")
@@ -278,7 +278,7 @@ def test_functions_in_memory_are_not_remembered(folder):
     user = SCENARIO.tenants[0].model_copy(update={"cc": "user", "user": _User()})
     scenario = SCENARIO.model_copy(update={"tenants": (user, SCENARIO.tenants[1])})
     task = Task(scenario, 1)
-    save_times(task, {})
+    save_times(task, Times({}, 0))
     assert not task.can_be_named and not folder.exists()
 
 

@@ -162,3 +162,14 @@ def test_sizes_of_buffers():
         assert (size[is_switch] == fabric.scenario.switch.buffer_bytes).all()
         assert (shared[is_switch] == size[is_switch] - private).all()  # there is one switch
         assert not size[~is_switch].any()
+
+
+def test_drops_count_where_the_limit_is():
+    """Of an egress queue at its port; for want of buffer at the input. Best effort is lossy."""
+    sampler, _, intervals, samples = sampled("dscp_mismatch")
+    last, dropped = samples[-1].values, sum(interval.dropped_packets for interval in intervals)
+    at_queue = last["SAI_QUEUE_STAT_DROPPED_PACKETS:0"]
+    ports = {port.device for port, count in zip(sampler.ports, at_queue, strict=True) if count}
+    assert ports == {"switch 16"} and at_queue.sum() == dropped[:, 2].sum()
+    groups = "SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS"
+    assert [last[f"{groups}:{p}"].sum() for p in (3, 4, 0)] == [*dropped[:, :2].sum(axis=0), 0]

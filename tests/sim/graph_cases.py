@@ -108,10 +108,12 @@ def random_graph(r: random.Random, n: int) -> OpGraph:
         before[rank].append(op)
 
     for _ in range(r.randint(2, 14)):
-        what = r.choice(["compute", "message", "message", "message", "collective"])
+        what = r.choice(["compute", "mark", "message", "message", "message", "collective"])
         a, b = r.sample(range(n), 2)
         if what == "compute":
             add(a, OpKind.COMPUTE, duration_ps=r.choice([0, 100, 1_000_000, 7_654_321]))
+        elif what == "mark":
+            add(a, OpKind.MARK)
         elif what == "message":
             tag = r.randint(0, 2)  # those of one tag may be matched with each other
             ends = {"tag": tag, "channel": r.randint(0, 1), "size": SIZES[tag]}

@@ -25,6 +25,8 @@ TOTALS = {
     "pause_frames": "pauses",
     "resume_frames": "resumes",
     "dropped_packets": "drops",
+    "dropped_at_egress_packets": "drops_at_egress",
+    "egress_dropped_packets": "egress_drops",
     "paused_ps": "paused_ps",
     "lost_packets": "lost",
     "watchdog_storms": "storms",
@@ -71,6 +73,7 @@ class SideBySide:
         self.later = dict(case.settings[1:])
         self.completions: list[tuple[int, ...]] = []
         self.collectives: list[tuple[int, ...]] = []
+        self.marks: list[tuple[int, ...]] = []
         self.events = 0
         self.failed = 0
         self.sums: dict[str, Any] = dict.fromkeys(TOTALS, 0)
@@ -91,6 +94,7 @@ class SideBySide:
     def _take_in(self, interval: Interval) -> None:
         self.completions += [tuple(map(int, entry)) for entry in interval.completions]
         self.collectives += [tuple(map(int, entry)) for entry in interval.collectives]
+        self.marks += [tuple(map(int, entry)) for entry in interval.marks]
         self.events += interval.events
         self.failed = interval.failed_qps
         for name in TOTALS:
@@ -145,6 +149,7 @@ class SideBySide:
             "first_pause": (self.first_pause, naive.first_pause),
             "completions": (self.completions, naive.completions),
             "collectives": (self.collectives, naive.collectives),
+            "marks": (self.marks, naive.marks),
             "max_queue": (self.max_queue[at_switch], np.array(naive.max_queue_bytes)[at_switch]),
             "queue": (state.queue["bytes"].reshape(num_links, -1), queues),
             "ingress bytes": (ports["bytes"], [i.bytes for i in inputs]),

@@ -11,7 +11,7 @@ from roce_gym.workload.op_graph import CollectiveCall, OpKind
 
 pytestmark = pytest.mark.nojit
 
-COMPUTE, SEND, RECV, COLLECTIVE = OpKind
+COMPUTE, SEND, RECV, COLLECTIVE, MARK = OpKind
 US = 1_000_000
 WIRE = (1_000 + 66 + 20) * 80  # ps of a message of 1,000 B with header and gap
 ACK = (60 + 20) * 80
@@ -155,6 +155,24 @@ def test_collectives_of_one_moment_begin_in_events_of_their_own(fabric_of):
     assert interval.collectives[["call", "start_ps"]].tolist() == [(0, 0), (1, 0), (2, 0)]
     ours = interval.collectives["end_ps"].tolist()
     assert ours == ends
+
+
+def test_marks_tell_when_they_are_done(fabric_of):
+    """Several of one moment take an event each, and no time."""
+    build = OpGraphBuilder(2)
+    first = build.add(0, COMPUTE, duration_ps=3 * US)
+    mark = build.add(0, MARK, tag=7, needs=[first])
+    build.add(0, MARK, tag=8, needs=[first])
+    build.add(0, SEND, peer=1, size=1_000, needs=[mark])
+    got = build.add(1, RECV, peer=0, size=1_000)
+    build.add(1, MARK, needs=[got])
+    interval = fabric_of(GraphWork(build.graph(), rounds=2)).advance(us=100)
+    sent = [3 * US, 6 * US]
+    assert sorted(interval.marks.tolist()) == sorted(
+        (0, mark, k, sent[k] + (FLIGHT if mark == 2 else 0)) for k in (0, 1) for mark in (0, 1, 2)
+    )
+    assert rounds(interval) == [(0, 0, 3 * US + FLIGHT), (1, 3 * US + FLIGHT, 6 * US + FLIGHT)]
+    assert not len(interval.collectives)
 
 
 def test_no_round_begins_after_stop(fabric_of):

@@ -103,6 +103,7 @@ def test_the_cases_reach_every_machine_and_kind_of_operation():
         interval = fabric.advance(ps=case.end_ps)
         seen["rounds"] += len(interval.completions)
         seen["collectives"] += len(interval.collectives)
+        seen["marks"] += len(interval.marks)
         seen["lost"] += int(interval.lost_packets.sum())
         seen["dropped"] += int(interval.dropped_packets.sum())
         seen["marked"] += int(interval.ecn_marked_packets.sum())

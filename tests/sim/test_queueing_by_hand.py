@@ -347,7 +347,9 @@ def test_egress_limit_of_a_lossy_class():
     for limit in (20_000, 60_000):
         interval = overload(egress_limit_bytes=limit)
         assert limit - FRAME < interval.queue_max_bytes[5, 0] <= limit
-        assert interval.dropped_packets.sum() > 0
+        by_input, at_egress = interval.dropped_packets, interval.egress_dropped_packets
+        assert at_egress[5].sum() == at_egress.sum() == by_input.sum() > 0
+        assert (interval.dropped_at_egress_packets == by_input).all()
         queues.append(interval.queue_max_bytes[5, 0])
     assert queues == [4 * FRAME, 14 * FRAME]
 
@@ -362,7 +364,18 @@ def test_egress_alpha_of_a_lossy_class(alpha):
 
 
 def test_without_an_egress_bound_the_ingress_threshold_drops():
-    assert overload().queue_max_bytes[5, 0] > 500_000
+    interval = overload()
+    assert interval.queue_max_bytes[5, 0] > 500_000
+    assert interval.dropped_packets.sum() > 0
+    assert not interval.dropped_at_egress_packets.any()
+    assert not interval.egress_dropped_packets.any()
+
+
+def test_what_either_limit_would_drop_counts_at_egress():
+    # The frame that does not fit into the queue does not fit into the buffer either.
+    interval = overload(egress_limit_bytes=20_000, static_threshold_bytes=20_000)
+    dropped = interval.dropped_packets.sum()
+    assert interval.dropped_at_egress_packets.sum() == dropped > 0
 
 
 # --------------------------------------------------------------------------- published

@@ -66,6 +66,8 @@ def _finish(graph, op, time, began, came, mate, arrived, call_ps, message_ps):
         if receive in began:
             out.append((receive, max(began[receive], arrived[receive])))
         return out
+    if kind == OpKind.MARK:
+        return [(op, time)]
     if kind == OpKind.RECV:
         return [(op, max(time, arrived[op]))] if op in arrived else []
     number = int(graph.peer[op])

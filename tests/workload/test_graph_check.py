@@ -8,7 +8,7 @@ from roce_gym.workload.graph_builder import OpGraphBuilder
 from roce_gym.workload.graph_check import check, match_messages
 from roce_gym.workload.op_graph import CollectiveCall, OpKind
 
-COMPUTE, SEND, RECV, COLLECTIVE = OpKind
+COMPUTE, SEND, RECV, COLLECTIVE, _ = OpKind
 
 
 def ping(size=100, back=100):

@@ -7,7 +7,7 @@ from roce_gym.errors import GraphError
 from roce_gym.workload.graph_check import check, match_messages, order_of
 from roce_gym.workload.op_graph import CollectiveCall, OpGraph, OpKind
 
-C, S, R, K = map(int, OpKind)
+C, S, R, K, _ = map(int, OpKind)
 
 
 def graph(ops, waits=(), ranks=2, collectives=()):

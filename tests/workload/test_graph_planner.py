@@ -165,6 +165,7 @@ def test_a_graph_needs_as_many_hosts_as_ranks():
 def test_rounds_must_take_time():
     build = OpGraphBuilder(1)
     build.add(0, OpKind.COMPUTE)
+    build.add(0, OpKind.MARK)
     with pytest.raises(ConfigError, match="a round takes no time"):
         plan_graph(GraphWork(build.graph()), place((1,)), network())
     plan_graph(GraphWork(build.graph(), compute_ps=1), place((1,)), network())

@@ -38,7 +38,7 @@ INGRESS = np.dtype(
         ("peak_bytes", np.int32),  # most of `bytes` since last cleared, if more than the reserve
         ("peak_limit", np.int32),  # bytes it might have held then: reserve and threshold
         ("peak_headroom", np.int32),  # most of `headroom_used` since last cleared
-        ("pad", np.int32),
+        ("drops_at_egress", np.int32),  # of `drops`, by the bound of an egress queue
     ],
     align=True,
 )

@@ -97,6 +97,7 @@ class State(NamedTuple):
     class_pool: Int64  # (num_classes,)
     xoff: Annotated[Array, XOFF]  # (num_switches,)
     egress: Annotated[Array, EGRESS]  # (num_classes,)
+    egress_drops: Int64  # (num_links * num_classes,), packets that a queue's bound kept out
     share: Annotated[Array, SHARE]  # (num_links * num_classes,) with DWRR, else empty
     bucket: Annotated[Array, BUCKET]  # (num_links * num_classes,) if a class is shaped, else empty
     tenant_bucket: Annotated[

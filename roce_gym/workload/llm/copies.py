@@ -164,7 +164,7 @@ class _Arrays:
         block.write(
             self.first_dependency, everywhere, first_dependency + np.cumsum(counts) - counts
         )
-        at = _where(step.peer is not None for step in steps)
+        at = _where(step.peer is not None or step.kind == OpKind.MARK for step in steps)
         chosen = [steps[i] for i in at]
         block.write(self.bytes, at, np.array([step.bytes for step in chosen], np.int64))
         block.write(self.tag, at, np.array([step.tag for step in chosen], np.int64))

@@ -20,7 +20,7 @@ class Step(NamedTuple):
     Attributes:
         kind: what it does.
         duration_ps: of COMPUTE.
-        bytes, tag, channel: of SEND and RECV.
+        bytes, tag, channel: of SEND and RECV; `tag` also of MARK.
         peer: at the other end of SEND and RECV.
         call: number of a COLLECTIVE among those of its group kind; `group` is that kind.
         after: positions of the steps that it waits for.
@@ -94,6 +94,11 @@ class Program:
     def idle(self, duration_ps: float, after: tuple[int, ...]) -> int:
         """Time that passes beside the computing; returns its position."""
         return self._append(Step(OpKind.COMPUTE, after, round(duration_ps), is_idle=True))
+
+    def mark(self, tag: int, after: tuple[int, ...] | None = None) -> None:
+        """The moment at which these steps are done; None: the computing so far."""
+        waits = self.now() if after is None else after
+        self._append(Step(OpKind.MARK, waits, tag=tag))
 
     def send(self, peer: Peer, size: int, tag: int, channel: int = DATA_CHANNEL) -> None:
         """A message after the computing so far, which goes on at once."""

@@ -4,7 +4,8 @@ A prompt takes a forward pass over all its tokens, computed at the reached share
 each further token takes one over a single token, for which the weights are read from memory (Pope
 et al., "Efficiently Scaling Transformer Inference", 2022, section 2). Tensor-parallel ranks add up
 activations twice a layer. With `disaggregated`, ranks that computed a prompt send its keys and
-values, 2 x layers x kv_heads x head size a token, to those that generate.
+values, 2 x layers x kv_heads x head size a token, to those that generate. Arrivals, first and last
+tokens are marked, see `requests`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from roce_gym.workload.llm.copies import Part, copy_programs
 from roce_gym.workload.llm.costs import scaled
 from roce_gym.workload.llm.layout import Layout
 from roce_gym.workload.llm.program import ACTIVATIONS, Program
+from roce_gym.workload.llm.requests import Moment, tag_of
 from roce_gym.workload.llm.training import slowdowns
 from roce_gym.workload.op_graph import OpGraph
 
@@ -61,12 +63,18 @@ def _program(job: Inference, stage: int, replica: int, seed: tuple[int, ...]) ->
     serving = _Serving(job, program)
     gaps_ps = _gaps_ps(job, replica, seed)
     kv_bytes = scaled(_kv_bytes(job) * job.batch * job.prompt_tokens, job.scale.bytes)
+    first_request = replica * job.requests
     arrival: tuple[int, ...] = ()
-    for gap_ps in gaps_ps:
+    for start in range(0, job.requests, job.batch):
+        batch = range(start, min(start + job.batch, job.requests))
+        last = first_request + batch[-1]
         if stage == 0:
-            arrival = (program.idle(gap_ps, arrival),)
+            for request in batch:
+                arrival = (program.idle(gaps_ps[request], arrival),)
+                program.mark(tag_of(Moment.ARRIVAL, first_request + request), arrival)
             program.wait_for(*arrival)
             serving.prompt()
+            program.mark(tag_of(Moment.FIRST_TOKEN, last))
             if job.disaggregated:
                 program.send("next", kv_bytes, ACTIVATIONS)
                 continue
@@ -74,16 +82,15 @@ def _program(job: Inference, stage: int, replica: int, seed: tuple[int, ...]) ->
             program.receive("previous", kv_bytes, ACTIVATIONS)
         for i in range(1, job.output_tokens):
             serving.token(job.prompt_tokens + i)
-    program.now()
+        program.mark(tag_of(Moment.DONE, last))
     return program
 
 
 def _gaps_ps(job: Inference, replica: int, seed: tuple[int, ...]) -> list[float]:
-    """Times between the moments at which batches are complete."""
+    """Times from each arrival to the next."""
     rng = np.random.default_rng([*seed, _ARRIVALS, replica])
     gaps_s = rng.exponential(1 / job.requests_per_s, job.requests)
-    starts = range(0, job.requests, job.batch)
-    return [float(gaps_s[i : i + job.batch].sum()) * PS_PER_S for i in starts]
+    return [float(gap_s) * PS_PER_S for gap_s in gaps_s]
 
 
 def _kv_bytes(job: Inference) -> int:
