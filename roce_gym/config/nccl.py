@@ -151,6 +151,12 @@ class NcclSettings(Model):
         wire, data = _WIRE[self.protocol]
         return part * data // wire
 
+    @property
+    def chunk_bytes(self) -> int | None:
+        """The same where a variable sets it; None: the algorithm's default."""
+        is_set = self.NCCL_BUFFSIZE is not None or self.NCCL_PROTO is not None
+        return self.slice_bytes if is_set else None
+
     def on_wire(self, size: int) -> int:
         """Bytes on the wire for `size` bytes of data."""
         wire, data = _WIRE[self.protocol]
