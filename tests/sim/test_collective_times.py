@@ -245,3 +245,21 @@ def test_stages_of_a_pipeline_overlap_as_its_schedule_says():
         time_us = int(entry["end_ps"]) / (PS_PER_S / 1e6)
         assert ideal_us <= time_us <= ideal_us * 1.02
         assert interval.delivered_bytes.sum() == 2 * batches * (stages - 1)
+
+
+def test_a_ring_of_16384_ranks_goes_on_as_one_of_64():
+    """Every step of a ring on one switch takes as long, however many take part."""
+    progress = []
+    for n in (64, 16_384):
+        job = {"kind": "collective", "operation": "all_reduce", "bytes": 2_000 * n}
+        raw = {
+            "name": "large",
+            "topology": {"kind": "star", "hosts": n},
+            "switch": {"buffer_bytes": 2**31 - 1},  # reserve and headroom of every port
+            "tenants": [{"name": "t", "hosts": {"kind": "packed", "count": n}, "jobs": [job]}],
+        }
+        got = Fabric(validate_scenario(raw), seed=1).advance(us=20).delivered_bytes
+        assert got.min() == got.max()
+        progress.append((len(got), int(got.max())))
+    assert progress[0] == (64, progress[1][1]) and progress[1][0] == 16_384
+    assert progress[0][1] >= 6 * 2_000
