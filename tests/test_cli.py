@@ -28,7 +28,7 @@ JOB_KEYS = (
     TIMES
     | COUNTS
     | {"kind", "slowdown", "interference", "round_under_way_us", "collectives"}
-    | {"iteration_mean_us", "exposed_share"}
+    | {"iteration_mean_us", "exposed_share", "starts_after_end"}
 )
 TENANT_KEYS = (
     TIMES
