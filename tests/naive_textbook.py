@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import ceil
+from math import ceil, log2
 
 
 @dataclass
 class Step:
     """What one rank sends another at a time; waits for other steps, by number.
 
-    `same`: its k-th piece waits for their k-th piece; `whole`: everything waits for all of them.
+    `same`: its k-th piece waits for their k-th piece; `whole`: everything waits for all of them;
+    `back`: its k-th piece waits for the piece of this step that is `window` before.
     """
 
     src: int
@@ -23,6 +24,8 @@ class Step:
     part: int = 0
     same: list[int] = field(default_factory=list)
     whole: list[int] = field(default_factory=list)
+    back: int | None = None
+    window: int = 0
 
 
 @dataclass
@@ -47,10 +50,13 @@ def expand(operation, algorithm, n, server, total, options) -> list[Transfer]:
     steps = STEPS[algorithm](operation, n, server)
     qps, split = options.qps_per_connection, options.split_data_on_qps
     copies = options.channels * qps
+    chunk = options.chunk_bytes
+    if chunk is None:
+        chunk = max(4096, 32_768 // copies) if algorithm == "tree" else 524_288
     sizes, counts, number = [], [], {}
     for step in steps:
         own = ceil(step.share * total / copies)
-        pieces = ceil(Fraction(own * (qps if split else 1), options.chunk_bytes))
+        pieces = ceil(Fraction(own * (qps if split else 1), chunk))
         counts.append(pieces * options.slices)
         sizes.append(ceil(Fraction(own, counts[-1])))
     for channel in range(options.channels):
@@ -67,6 +73,11 @@ def expand(operation, algorithm, n, server, total, options) -> list[Transfer]:
             for q in range(qps)
             if split or q == qp
         }
+        earlier = piece - step.window * options.slices
+        if step.back is not None and earlier >= 0:
+            needs |= {
+                number[channel, step.back, q, earlier] for q in range(qps) if split or q == qp
+            }
         connection = (step.part * options.channels + channel) * qps + qp
         whole = [(channel, other) for other in step.whole]
         ends = (step.src, step.dst, connection)
@@ -179,6 +190,8 @@ def tree_steps(operation, n, _server):
             else:
                 same = [down[over]]
             steps.append(Step(over, c, half, tree, same=same))
+            if c not in parent.values():
+                steps[up[c]].back, steps[up[c]].window = down[c], 4 * ceil(log2(n))
     return steps
 
 

@@ -17,7 +17,7 @@ JOB_KEYS = (
     TIMES
     | COUNTS
     | {"kind", "slowdown", "interference", "round_under_way_us", "collectives"}
-    | {"iteration_mean_us", "exposed_share", "requests"}
+    | {"iteration_mean_us", "exposed_share", "requests", "starts_after_end"}
 )
 TENANT_KEYS = (
     TIMES

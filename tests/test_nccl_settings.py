@@ -1,5 +1,7 @@
 """NCCL's variables: what they mean, and what is refused."""
 
+import re
+
 import pytest
 
 from roce_gym.config import validate_scenario
@@ -106,11 +108,13 @@ def test_channels__the_stricter_of_two_names_counts():
         ({"NCCL_IB_TIMEOUT": 60}, "0 … 31"),
         ({"NCCL_IB_TIMEOUT": True}, "0 … 31"),
         ({"NCCL_IB_TC": 256}, "0 … 255; it is the whole traffic class byte"),
-        ({"NCCL_IB_QPS_PER_CONNECTION": 0}, "greater than or equal to 1"),
-        ({"NCCL_IB_QPS_PER_CONNECTION": 129}, "less than or equal to 128"),
-        ({"NCCL_IB_SPLIT_DATA_ON_QPS": 2}, "less than or equal to 1"),
-        ({"NCCL_MIN_NCHANNELS": 65}, "less than or equal to 64"),
-        ({"NCCL_MIN_NCHANNELS": 8, "NCCL_MAX_CTAS": 4}, "at least 8 channels .* at most 4"),
+        ({"NCCL_BUFFSIZE": "4M"}, "= '4M' is .* 1024 … 1073741824; bytes, without a unit: 4194304"),
+        ({"NCCL_BUFFSIZE": 4e6}, "= 4000000.0 is not allowed"),
+        (
+            {"NCCL_MIN_NCHANNELS": 8, "NCCL_MIN_CTAS": 2, "NCCL_MAX_CTAS": 4},
+            "NCCL_MIN_NCHANNELS = 8 is more than NCCL_MAX_CTAS = 4; allowed: 1 … 4 with this "
+            "NCCL_MAX_CTAS, or 8 … 64 for NCCL_MAX_CTAS",
+        ),
         ({"NCCL_ALGO": "NVLS"}, "leaves nothing that is simulated; allowed: ring, tree"),
         ({"NCCL_ALGO": "butterfly"}, "'butterfly' is unknown"),
         ({"NCCL_ALGO": "allreduce:ring;everything:tree"}, "'everything' is not a function"),
@@ -126,6 +130,30 @@ def test_channels__the_stricter_of_two_names_counts():
 def test_what_is_refused(variables, message):
     with pytest.raises(ValueError, match=message):
         given(**variables)
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"),
+    [
+        ("NCCL_BUFFSIZE", 1024, 2**30),
+        ("NCCL_MIN_NCHANNELS", 1, 64),
+        ("NCCL_MAX_NCHANNELS", 1, 64),
+        ("NCCL_MIN_CTAS", 1, 64),
+        ("NCCL_MAX_CTAS", 1, 64),
+        ("NCCL_IB_QPS_PER_CONNECTION", 1, 128),
+        ("NCCL_IB_SPLIT_DATA_ON_QPS", 0, 1),
+        ("NCCL_IB_TIMEOUT", 0, 31),
+        ("NCCL_IB_RETRY_CNT", 0, 7),
+        ("NCCL_IB_TC", 0, 255),
+    ],
+)
+def test_every_range_is_named_whole_and_with_its_source(name, low, high):
+    for value in (low, high, str(low)):
+        assert getattr(given(**{name: value}), name) == int(value)
+    for value in (low - 1, high + 1, -1, "many", 1.5, True):
+        message = f"{name} = {value!r} is not allowed; allowed: whole numbers {low} … {high}; "
+        with pytest.raises(ValueError, match=re.escape(message) + r".*\((NCCL User|IBTA|RFC)"):
+            given(**{name: value})
 
 
 def scenario(nccl, kind="all_to_all", classes=None, **tenant):

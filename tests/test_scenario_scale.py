@@ -37,6 +37,14 @@ def test_a_product_that_rounding_made_too_large():
         (tree(1, 0), r"scale = 0 is not allowed; allowed: 1 … 1048576"),
         (tree(1, 1.5), r"scale = 1.5 is not allowed"),
         (tree(1, 10**9), r"scale = 1000000000 is not allowed"),
+        (tree(1, True), r"scale = True is not allowed; allowed: 1 … 1048576"),
+        (
+            tree(1, 7) | {"scales": {"step": 4, "most": 19}},
+            r"scale = 7 is not allowed; allowed: 4 … 16, in steps of 4$",
+        ),
+        (tree(1, 20) | {"scales": {"step": 4, "most": 19}}, r"scale = 20 is not allowed"),
+        (tree(1) | {"scales": {"steps": 4}}, r"scales.steps: unknown key .* allowed: step, most"),
+        (tree(1) | {"scales": {"step": 9, "most": 8}}, r"most = 8 is less than step = 9"),
     ],
 )
 def test_errors(raw, message):
@@ -48,6 +56,13 @@ def test_scale_can_be_set_and_what_it_multiplies_replaced():
     assert load_scenario(NAME, overrides=["scale=1024"]).topology.pods == 4
     changed = load_scenario(NAME, overrides=["scale=1024", "topology.pods=5"])
     assert changed.topology.pods == 5 and changed.tenants[0].hosts.count == 128
+
+
+@pytest.mark.parametrize("scale", [300, 255, 20_000, 16_640])
+def test_case_study_is_not_made_larger_in_silence(scale):
+    message = rf"scale = {scale} is not allowed; allowed: 256 … 16384, in steps of 256$"
+    with pytest.raises(ConfigError, match=message):
+        load_scenario(NAME, overrides=[f"scale={scale}"])
 
 
 def test_a_drawn_scenario_stays_as_it_is():

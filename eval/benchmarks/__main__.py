@@ -7,16 +7,19 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from eval.benchmarks.cases import cases
+from eval.benchmarks.cases import cases, machine_cases
 from eval.benchmarks.measure import (
     Row,
+    cost,
     env_steps,
     packet_hops,
     peak_memory,
+    planning,
     starts,
     timed,
     vector_steps,
@@ -56,16 +59,20 @@ def _write(rows: list[Row], path: Path) -> None:
 def main() -> int:
     """Runs all benchmarks; 0 even if an aim is missed, since machines differ."""
     parser = argparse.ArgumentParser(prog="python -m eval.benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="leave out 1,024 hosts")
+    parser.add_argument("--quick", action="store_true", help="leave out 1,024 hosts and more")
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name has TEXT")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions of each row (3)")
     parser.add_argument("--out", type=Path, default=Path("runs/bench/latest.json"))
     args = parser.parse_args()
-    jobs = [(case.name, partial(packet_hops, case, args.repeat)) for case in cases(args.quick)]
+    jobs: list[tuple[str, Callable[[], Row | list[Row]]]] = []
+    jobs += [(case.name, partial(packet_hops, case, args.repeat)) for case in cases(args.quick)]
+    jobs += [(case.name, partial(cost, case, args.repeat)) for case in machine_cases()]
     for name, (one, two) in _ENVS.items():
         jobs.append((name, partial(env_steps, name, _SECONDS, one)))
         jobs.append((name, partial(vector_steps, name, _SECONDS, two)))
-    jobs += [("memory", peak_memory), ("start of a process", starts)]  # type: ignore[list-item]
+    jobs += [("memory", peak_memory), ("start of a process", starts)]
+    if not args.quick:
+        jobs.append(("workload of 16,384 GPUs is planned", planning))
     print(_HEADER, flush=True)
     rows: list[Row] = []
     for name, job in jobs:

@@ -153,6 +153,49 @@ def cases(quick: bool = False) -> list[Case]:
     return out
 
 
+def machine_cases() -> list[Case]:
+    """Collectives, each beside a list of flows that never end, on the same links.
+
+    Both as operation graphs and as the loops; ACKs are few, so that machines weigh most. On one
+    switch, since both carry the same packets only where no paths collide: a ring is as fast as its
+    slowest link, and bookkeeping of fewer packets takes no less time.
+    """
+    n = 16
+    around = [(i, (i + 1) % n) for i in range(n)]
+    mesh = [(i, (i + k) % n) for i in range(n) for k in range(1, n)]
+    size = {"bytes": 32_000_000}
+    graph = size | {"kind": "collective"}
+    workloads: dict[str, tuple[list[tuple[int, int]], dict[str, dict[str, Any]]]] = {
+        "ring all-reduce": (
+            around,
+            {
+                "operation graph": graph | {"operation": "all_reduce", "algorithm": "ring"},
+                "loop": size | {"kind": "ring_all_reduce", "chunks_per_step": 4},
+            },
+        ),
+        "direct all-to-all": (
+            mesh,
+            {
+                "operation graph": graph | {"operation": "all_to_all", "algorithm": "direct"},
+                "loop": size | {"kind": "all_to_all"},
+            },
+        ),
+    }
+
+    def case(name: str, job: dict[str, Any], plain: Case | None = None) -> Case:
+        tenants = [{"name": "t", "hosts": list(range(n)), "jobs": [job]}]
+        topology = {"kind": "star", "hosts": n}
+        scenario = _scenario(topology, tenants, _COALESCED_ACK, "hpcc_production")
+        return Case(f"star of 16, {name}", scenario, 60.0, 1000.0, plain=plain)
+
+    out = []
+    for name, (pairs, jobs) in workloads.items():
+        flows = [{"src": a, "dst": b, "bytes": 10**9} for a, b in pairs]
+        plain = case(f"{name}, flow list", {"kind": "flows", "flows": flows})
+        out += [case(f"{name}, {kind}", job, plain) for kind, job in jobs.items()]
+    return out
+
+
 def _variants(plain: Case, label: str) -> list[Case]:
     """The same workload with other routing or senders."""
     raw = plain.scenario.model_dump(exclude_unset=True)

@@ -22,9 +22,16 @@ import roce_gym  # noqa: F401  (registers the environments)
 from eval.benchmarks.cases import Case
 from roce_gym.batch import num_cores
 from roce_gym.fabric import Fabric
+from roce_gym.scenario_file import load_scenario
+from roce_gym.topology import build_network
+from roce_gym.workload.planner import make_plan
 
 _LAYOUTS = 2
 _YARDSTICK_EVENTS = 100_000
+_COST_AIM = 1.05
+_COST_REPETITIONS = 3
+"""Times as many as of other rows, as the aim is close to what is measured."""
+
 _START = """
 from roce_gym.config import validate_scenario
 from roce_gym.fabric import Fabric
@@ -95,12 +102,12 @@ class _Stretch:
         self._start = self._fabric.snapshot()
         self._fabric.advance(us=self._us)  # pools and pages are as large as they get
 
-    def packet_hops_per_s(self) -> float:
-        """Data packets times links they cross, per second of wall time. ACKs do not count."""
+    def packet_hops_per_s(self, clock: Callable[[], float] = time.perf_counter) -> float:
+        """Data packets times links they cross, per second of a clock. ACKs do not count."""
         self._fabric.restore(self._start)
-        begun = time.perf_counter()
+        begun = clock()
         interval = self._fabric.advance(us=self._us)
-        elapsed = time.perf_counter() - begun
+        elapsed = clock() - begun
         return float((interval.delivered_bytes / self._mtu_bytes * self._links).sum()) / elapsed
 
 
@@ -124,6 +131,31 @@ def packet_hops(case: Case, repeat: int) -> Row:
         plain_ratio=statistics.median(plain_ratios) if plain_ratios else 0.0,
         plain_aim=case.plain_aim,
     )
+
+
+def cost(case: Case, repeat: int) -> Row:
+    """What a step machine costs: seconds a packet-hop, over those of the list of flows beside it.
+
+    Both are run in turns, in processor time, so that other processes disturb both alike.
+    """
+    if case.plain is None:
+        raise ValueError(f"{case.name} has no workload to be compared with")
+    machine, flows = _Stretch(case), _Stretch(case.plain)
+    clock = time.process_time
+    ratios = [
+        flows.packet_hops_per_s(clock) / machine.packet_hops_per_s(clock)
+        for _ in range(_COST_REPETITIONS * repeat)
+    ]
+    return Row(case.name, statistics.median(ratios), "x flow list", aim=_COST_AIM, at_most=True)
+
+
+def planning() -> Row:
+    """From the scenario's file to all queue pairs, paths and step machines; processor time."""
+    begun = time.process_time()
+    scenario = load_scenario("case_study_8_tenants", overrides=["scale=16384"])
+    make_plan(scenario, build_network(scenario.topology), seed=1)
+    elapsed = time.process_time() - begun
+    return Row("workload of 16,384 GPUs is planned", elapsed, "s", aim=10.0, at_most=True)
 
 
 def starts() -> list[Row]:

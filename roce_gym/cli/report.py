@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from roce_gym.cli.dscp_results import mismatch_text
+from roce_gym.cli.remarks import remarks
 from roce_gym.cli.text import facts, left_out, number, percent, table
 
 _MAX_PLACES = 5
@@ -51,8 +52,7 @@ def report(found: dict[str, Any]) -> str:
     parts.append("fabric\n" + facts(_fabric(found["fabric"], found["tenants"])))
     if found["left_out"]:
         parts.append(left_out(found["left_out"]))
-    notes = [f"warning: {warning['text']}" for warning in found["warnings"]]
-    notes += _late(found["tenants"])
+    notes = remarks(found)
     return "\n\n".join(parts + (["\n".join(notes)] if notes else []))
 
 
@@ -251,15 +251,3 @@ def _queue(fabric: dict[str, Any]) -> str:
         return f"{text}; ECN off"
     low, high = fabric["queue_max_kmin_bytes"], fabric["queue_max_kmax_bytes"]
     return f"{text}; ECN kmin {number(low)} B, kmax {number(high)} B"
-
-
-def _late(tenants: dict[str, Any]) -> list[str]:
-    """Rounds that are late but do not count, as they have not ended."""
-    return [
-        f"note: a round of {tenant} ({job['kind']}) has been under way for "
-        f"{number(job['round_under_way_us'])} us and is not counted"
-        for tenant, numbers in tenants.items()
-        for job in numbers["jobs"]
-        if job["round_under_way_us"] is not None
-        and job["round_under_way_us"] > (job["cct_max_us"] or job["cct_alone_us"] or 0.0)
-    ]

@@ -12,9 +12,9 @@ from roce_gym.cli.iteration_results import iteration_results
 from roce_gym.cli.request_results import request_results
 from roce_gym.cli.tally import Tally
 from roce_gym.config import Scenario
-from roce_gym.units import PS_PER_S, PS_PER_US
+from roce_gym.units import PS_PER_S, PS_PER_US, us_to_ps
 from roce_gym.workload.llm.requests import request_times
-from roce_gym.workload.plan import Plan
+from roce_gym.workload.plan import JobPlan, Plan
 
 
 def tenant_results(
@@ -33,6 +33,7 @@ def tenant_results(
     seconds = tally.duration_ps / PS_PER_S
     owner = np.array([pair.tenant for pair in plan.qps], np.int64)
     count = len(scenario.tenants)
+    horizon_ps = us_to_ps(scenario.control.horizon_us)
     is_local = np.array([pair.is_local for pair in plan.qps], np.bool_)
     delivered = np.bincount(owner, tally.sums["delivered_bytes"] * ~is_local, count)
     inside = np.bincount(owner, tally.sums["delivered_bytes"] * is_local, count)
@@ -60,7 +61,10 @@ def tenant_results(
             "cnps": int(cnps[index]),
             "failed_queue_pairs": int(failed[index]),
             "unreachable_queue_pairs": int(cut_off[index]),
-            "jobs": [_public(job) for job in jobs],
+            "jobs": [
+                _public(job) | {"starts_after_end": _starts_after(plan.jobs[i], horizon_ps)}
+                for i, job in zip(numbers, jobs, strict=True)
+            ],
         }
     return results
 
@@ -93,6 +97,19 @@ def _job_results(tally: Tally, plan: Plan, number: int, alone: Any) -> dict[str,
     out["requests"] = request_results([out["_requests"]])
     out["round_under_way_us"] = None if begun < 0 else (tally.duration_ps - begun) / PS_PER_US
     return out
+
+
+def _starts_after(job: JobPlan, horizon_ps: int) -> dict[str, Any] | None:
+    """How many flows start from then on, and when; of other jobs, whether they begin then."""
+    starts = np.array(job.flow_start_ps, np.int64)
+    if job.kind != "flows":
+        shortest_ps = round(job.compute_ps * (1 - job.jitter))
+        starts = np.array([job.start_ps + shortest_ps])
+    late = starts[starts >= horizon_ps] / PS_PER_US
+    if not late.size:
+        return None
+    first, last = float(late.min()), float(late.max())
+    return {"count": late.size, "first_us": first, "last_us": last}
 
 
 def _public(job: dict[str, Any]) -> dict[str, Any]:

@@ -31,6 +31,8 @@ from roce_gym.config.routing import (
     RoutingPolicy,
 )
 from roce_gym.config.scenario import (
+    MAX_SCALE,
+    Scales,
     Scenario,
     SimulatorConfig,
     class_order,
@@ -77,6 +79,7 @@ __all__ = [
     "MAX_PRIORITIES",
     "MAX_QUANTA",
     "MAX_RATE_GBPS",
+    "MAX_SCALE",
     "MAX_VALUE",
     "MAX_WEIGHT",
     "MIN_RATE_GBPS",
@@ -128,6 +131,7 @@ __all__ = [
     "RoutingConfig",
     "RoutingPolicy",
     "RttConfig",
+    "Scales",
     "Scenario",
     "SenderConfig",
     "Settings",

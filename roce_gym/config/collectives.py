@@ -56,9 +56,10 @@ class Collective(RoundsJob):
     channels: Annotated[int, Field(ge=1, le=64)] = Field(
         1, description="equal parts that run beside each other, on queue pairs of their own"
     )
-    chunk_bytes: Count = Field(
-        1 << 19,
-        description="largest piece of a step; default: NCCL_BUFFSIZE / NCCL_STEPS = 4 MiB / 8",
+    chunk_bytes: Count | None = Field(
+        None,
+        description="largest piece of a step; None: NCCL_BUFFSIZE / NCCL_STEPS = 4 MiB / 8, and in "
+        "trees 32 KiB, shared by channels and queue pairs",
     )
     slices: Annotated[int, Field(ge=1, le=64)] = Field(
         1, description="messages of a piece, each passed on by itself"

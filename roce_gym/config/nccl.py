@@ -7,9 +7,9 @@ Environment Variables (docs/userguide/source/env.rst, 2026). What a variable doe
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from roce_gym.config.fields import Model
 
@@ -50,21 +50,19 @@ _NO_EFFECT = {
 TRANSPORT = ("NCCL_IB_TIMEOUT", "NCCL_IB_RETRY_CNT", "NCCL_IB_TC")
 """What acts on any queue pair; the others are about collectives."""
 
-Count64 = Annotated[int, Field(ge=1, le=64)]
-
 
 class NcclSettings(Model):
     """Values of NCCL's variables for one job; None: as if unset."""
 
     NCCL_ALGO: str | None = None
     NCCL_PROTO: str | None = None
-    NCCL_BUFFSIZE: Annotated[int, Field(ge=1024, le=2**30)] | None = None
-    NCCL_MIN_NCHANNELS: Count64 | None = None
-    NCCL_MAX_NCHANNELS: Count64 | None = None
-    NCCL_MIN_CTAS: Count64 | None = None
-    NCCL_MAX_CTAS: Count64 | None = None
-    NCCL_IB_QPS_PER_CONNECTION: Annotated[int, Field(ge=1, le=128)] | None = None
-    NCCL_IB_SPLIT_DATA_ON_QPS: Annotated[int, Field(ge=0, le=1)] | None = None
+    NCCL_BUFFSIZE: int | None = None
+    NCCL_MIN_NCHANNELS: int | None = None
+    NCCL_MAX_NCHANNELS: int | None = None
+    NCCL_MIN_CTAS: int | None = None
+    NCCL_MAX_CTAS: int | None = None
+    NCCL_IB_QPS_PER_CONNECTION: int | None = None
+    NCCL_IB_SPLIT_DATA_ON_QPS: int | None = None
     NCCL_IB_TIMEOUT: int | None = None
     NCCL_IB_RETRY_CNT: int | None = None
     NCCL_IB_TC: int | None = None
@@ -76,8 +74,8 @@ class NcclSettings(Model):
             for name, value in raw.items():
                 if name in _NO_EFFECT:
                     raise ValueError(f"{name} = {value!r} has no effect here: {_NO_EFFECT[name]}")
-                if name in _RANGES and value is not None:
-                    _require_exponent_or_count(name, value)
+                if name in _NUMBERS and value is not None:
+                    _require_legal(name, value)
         return raw
 
     @model_validator(mode="after")
@@ -85,13 +83,16 @@ class NcclSettings(Model):
         for function in self._algorithms:
             self.algorithm(_FUNCTIONS.get(function, "all_reduce"))
         _ = self.protocol
-        low, high = self._bounds
-        if low is not None and high is not None and low > high:
-            raise ValueError(
-                f"at least {low} channels (NCCL_MIN_NCHANNELS, NCCL_MIN_CTAS), but at most {high} "
-                "(NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS)"
-            )
+        self._require_some_channels()
         return self
+
+    def _require_some_channels(self) -> None:
+        least, most = self._bounds
+        if least and most and least[0] > most[0]:
+            raise ValueError(
+                f"{least[1]} = {least[0]} is more than {most[1]} = {most[0]}; allowed: "
+                f"1 … {most[0]} with this {most[1]}, or {least[0]} … {_MAX_CHANNELS} for {most[1]}"
+            )
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -99,16 +100,20 @@ class NcclSettings(Model):
         return tuple(name for name, value in self if value is not None)
 
     @property
-    def _bounds(self) -> tuple[int | None, int | None]:
-        """Of the number of channels; where both names are given, the stricter one counts."""
-        least = [n for n in (self.NCCL_MIN_NCHANNELS, self.NCCL_MIN_CTAS) if n is not None]
-        most = [n for n in (self.NCCL_MAX_NCHANNELS, self.NCCL_MAX_CTAS) if n is not None]
+    def _bounds(self) -> tuple[tuple[int, str] | None, tuple[int, str] | None]:
+        """Of the number of channels, with names; where two are given, the stricter one counts."""
+        least = self._named("NCCL_MIN_NCHANNELS", "NCCL_MIN_CTAS")
+        most = self._named("NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS")
         return max(least, default=None), min(most, default=None)
+
+    def _named(self, *names: str) -> list[tuple[int, str]]:
+        """Values that are set, with their names."""
+        return [(value, name) for name in names if (value := getattr(self, name)) is not None]
 
     def channels(self, default: int) -> int:
         """Number of channels of a collective that has `default` of them if nothing is set."""
-        low, high = self._bounds
-        return min(max(default, low or 1), high or 64)
+        least, most = self._bounds
+        return min(max(default, least[0] if least else 1), most[0] if most else _MAX_CHANNELS)
 
     @property
     def protocol(self) -> str:
@@ -151,6 +156,12 @@ class NcclSettings(Model):
         wire, data = _WIRE[self.protocol]
         return part * data // wire
 
+    @property
+    def chunk_bytes(self) -> int | None:
+        """The same where a variable sets it; None: the algorithm's default."""
+        is_set = self.NCCL_BUFFSIZE is not None or self.NCCL_PROTO is not None
+        return self.slice_bytes if is_set else None
+
     def on_wire(self, size: int) -> int:
         """Bytes on the wire for `size` bytes of data."""
         wire, data = _WIRE[self.protocol]
@@ -181,28 +192,64 @@ class NcclSettings(Model):
 
 EVERY = tuple(NcclSettings.model_fields)
 
-_RANGES = {"NCCL_IB_TIMEOUT": (0, 31), "NCCL_IB_RETRY_CNT": (0, 7), "NCCL_IB_TC": (0, 255)}
 
-_HINTS = {
-    "NCCL_IB_TIMEOUT": "it is an exponent, 4.096 us x 2^t, not a time: 14 is 67 ms, 20 is 4.3 s, "
-    "22 is 17 s; 0 is never",
-    "NCCL_IB_RETRY_CNT": "the field of a queue pair has 3 bits (IBTA volume 1)",
-    "NCCL_IB_TC": "it is the whole traffic class byte, DSCP x 4 + ECN: DSCP 26 is 104 or 106",
+class _Number(NamedTuple):
+    """A variable that is a whole number: its legal range, and where that or the meaning is from."""
+
+    low: int
+    high: int
+    source: str
+
+
+_MAX_CHANNELS = 64
+
+_CHANNELS = _Number(
+    1, _MAX_CHANNELS, "channels a collective (NCCL User Guide: 64 at most since 2.25, before 32)"
+)
+
+_NUMBERS = {
+    "NCCL_BUFFSIZE": _Number(
+        1024,
+        2**30,
+        "bytes, without a unit: 4194304, not 4M (NCCL User Guide; it has no range, this is the "
+        "simulator's)",
+    ),
+    "NCCL_MIN_NCHANNELS": _CHANNELS,
+    "NCCL_MAX_NCHANNELS": _CHANNELS,
+    "NCCL_MIN_CTAS": _CHANNELS,
+    "NCCL_MAX_CTAS": _CHANNELS,
+    "NCCL_IB_QPS_PER_CONNECTION": _Number(
+        1, 128, "queue pairs between two ranks (NCCL User Guide)"
+    ),
+    "NCCL_IB_SPLIT_DATA_ON_QPS": _Number(
+        0, 1, "1: each message over all queue pairs, 0: they take turns (NCCL User Guide)"
+    ),
+    "NCCL_IB_TIMEOUT": _Number(
+        0,
+        31,
+        "it is an exponent, 4.096 us x 2^t, not a time: 14 is 67 ms, 20 is 4.3 s, 22 is 17 s; 0 is "
+        "never (NCCL User Guide; 5 bits in IBTA volume 1)",
+    ),
+    "NCCL_IB_RETRY_CNT": _Number(0, 7, "the field of a queue pair has 3 bits (IBTA volume 1)"),
+    "NCCL_IB_TC": _Number(
+        0,
+        255,
+        "it is the whole traffic class byte, DSCP x 4 + ECN: DSCP 26 is 104 or 106 (NCCL User "
+        "Guide; RFC 2474, RFC 3168)",
+    ),
 }
 
 
-def _require_exponent_or_count(name: str, value: Any) -> None:
-    low, high = _RANGES[name]
+def _require_legal(name: str, value: Any) -> None:
+    low, high, source = _NUMBERS[name]
+    is_number = isinstance(value, int | str) and not isinstance(value, bool)
     try:
-        number = (
-            int(value) if isinstance(value, int | str) and not isinstance(value, bool) else None
-        )
+        number = int(value) if is_number else None
     except ValueError:
         number = None
     if number is None or not low <= number <= high:
         raise ValueError(
-            f"{name} = {value!r} is not allowed; allowed: whole numbers {low} … {high}; "
-            f"{_HINTS[name]}"
+            f"{name} = {value!r} is not allowed; allowed: whole numbers {low} … {high}; {source}"
         )
 
 

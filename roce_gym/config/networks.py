@@ -12,12 +12,16 @@ from roce_gym.config.fields import Model, Rate
 
 
 class Star(Cabled):
-    """`hosts` hosts on one switch."""
+    """`hosts` hosts on one switch.
+
+    No switch has thousands of ports; such stars are for tests of scale, and need a
+    `switch.buffer_bytes` that holds the reserve and headroom of all of them.
+    """
 
     tiers: ClassVar[tuple[str, ...]] = ("host",)
 
     kind: Literal["star"] = "star"
-    hosts: Annotated[int, Field(ge=2, le=4096)]
+    hosts: Annotated[int, Field(ge=2, le=65_536)]
     host_rate_gbps: Rate = 100.0
     link_delay_ns: Delay = None
     host_delay_ns: Delay = None

@@ -47,14 +47,46 @@ class SimulatorConfig(Model):
     )
 
 
+MAX_SCALE = 2**20
+"""More GPUs than anybody has in one fabric."""
+
+Scale = Annotated[int, Field(ge=1, le=MAX_SCALE)]
+
+
+class Scales(Model):
+    """What `scale` may be: multiples of `step`, up to `most`."""
+
+    step: Scale = 1
+    most: Scale = MAX_SCALE
+
+    @model_validator(mode="after")
+    def _hold_one(self) -> Scales:
+        if self.most < self.step:
+            raise ValueError(
+                f"most = {self.most} is less than step = {self.step}; allowed: {self.step} … "
+                f"{MAX_SCALE}"
+            )
+        return self
+
+    @property
+    def allowed(self) -> range:
+        """All of them."""
+        return range(self.step, self.most + 1, self.step)
+
+    def __str__(self) -> str:
+        steps = f", in steps of {self.step}" if self.step > 1 else ""
+        return f"{self.step} … {self.allowed[-1]}{steps}"
+
+
 class Scenario(Model):
     """One fabric, its settings and the tenants that share it."""
 
     name: str
     summary: str = ""
-    scale: Annotated[int, Field(ge=1, le=2**20)] | None = Field(
+    scale: Scale | None = Field(
         None, description="size of a scenario that can have any: what its `times_scale` multiply"
     )
+    scales: Scales = Field(Scales(), description="what `scale` may be")
     topology: Topology
     switch: SwitchConfig = SwitchConfig()
     nic: NicConfig = NicConfig()

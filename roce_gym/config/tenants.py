@@ -191,6 +191,11 @@ class Tenant(Model):
         return self
 
     @property
+    def num_hosts(self) -> int:
+        """How many it has."""
+        return self.hosts.count if isinstance(self.hosts, Placement) else len(self.hosts)
+
+    @property
     def own_sender(self) -> SenderConfig | None:
         """The parameters of its algorithm; None: it is DCQCN, see `dcqcn` and presets."""
         if self.cc == "dcqcn":

@@ -18,9 +18,15 @@ import numpy as np
 from roce_gym.bounded import open_bounded
 from roce_gym.errors import TraceFileError
 from roce_gym.traces.builder import Builder, Trace
-from roce_gym.traces.chakra_files import chakra_files, read_group_file
+from roce_gym.traces.chakra_files import chakra_files, file_name, read_group_file
 from roce_gym.traces.chakra_node import CommType, Node, NodeReader, NodeType, process_groups
-from roce_gym.traces.limits import MAX_DEPENDENCIES, MAX_DURATION_PS, MAX_MESSAGE_BYTES, MAX_TAG
+from roce_gym.traces.limits import (
+    MAX_DEPENDENCIES,
+    MAX_DURATION_PS,
+    MAX_MESSAGE_BYTES,
+    MAX_RANKS,
+    MAX_TAG,
+)
 from roce_gym.traces.protobuf import WireError, fields, records
 from roce_gym.units import PS_PER_US
 from roce_gym.workload.op_graph import CollectiveCall
@@ -183,7 +189,7 @@ class _Reader:
         own = self._number(node, own_name, 0, len(self.files) - 1, self._rank)
         if own != self._rank:
             raise self.fault(f"{own_name} = {own} is not allowed; allowed: {self._rank}, or none")
-        other = self._number(node, other_name, 0, len(self.files) - 1)
+        other = self._rank_of(node, other_name)
         if other == self._rank:
             raise self.fault(f"rank {other} sends to itself")
         add(self._rank, self._record, other, size, self._number(node, "comm_tag", 0, MAX_TAG, 0))
@@ -253,7 +259,7 @@ class _Reader:
         if self._rank not in ranks:
             raise self.fault(f"rank {self._rank} is no member of group {name[:40]!r}")
         if "root_rank" in node.attributes:
-            root = self._number(node, "root_rank", 0, len(self.files) - 1)
+            root = self._rank_of(node, "root_rank")
             if root not in ranks:
                 raise self.fault(f"root_rank = {root} is no member of group {name[:40]!r}")
             at = ranks.index(root)
@@ -268,7 +274,11 @@ class _Reader:
             name = NodeType(node.type).name if known else str(node.type)
             self.build.notes.add(f"nodes of type {name}: they take no time")
         else:
-            for name, ranks in groups.items():
+            for name, (ranks, size) in groups.items():
+                if size > len(self.files):
+                    raise self.fault(
+                        f"process group {name[:40]!r} has {size} ranks{self._missing(size - 1)}"
+                    )
                 self._groups[name] = self._group(name, ranks) if ranks else self._everyone
         self.build.compute(self._rank, self._record, 0)
 
@@ -277,19 +287,37 @@ class _Reader:
         if not ranks or len(set(ranks)) < len(ranks) or not all(0 <= r <= last for r in ranks):
             raise TraceFileError(
                 f"{self.files[0].parent}: process group {name[:40]!r} is not allowed; allowed: "
-                f"different ranks of 0 … {last}"
+                f"different ranks of 0 … {last}{self._missing(max(ranks, default=0))}"
             )
         return tuple(ranks)
 
+    def _rank_of(self, node: Node, name: str) -> int:
+        """A rank that has a file."""
+        value = node.attributes.get(name)
+        missing = self._missing(value) if isinstance(value, int) else ""
+        return self._number(node, name, 0, len(self.files) - 1, why=missing)
+
+    def _missing(self, rank: int) -> str:
+        """What to add to a message about a rank; nothing if it has a file or cannot have one."""
+        if not len(self.files) <= rank < MAX_RANKS:
+            return ""
+        return f"; of rank {rank} the file {file_name(self.files[0], rank)} is missing"
+
     def _number(
-        self, node: Node, name: str, low: int, high: int, default: int | None = None
+        self,
+        node: Node,
+        name: str,
+        low: int,
+        high: int,
+        default: int | None = None,
+        why: str = "",
     ) -> int:
         value = node.attributes.get(name, default)
         if value is None:
             raise self.fault(f"attribute {name} is missing")
         if not isinstance(value, int) or not low <= value <= high:
             shown = value if isinstance(value, int) else repr(value[:40])
-            raise self.fault(f"{name} = {shown} is not allowed; allowed: {low} … {high}")
+            raise self.fault(f"{name} = {shown} is not allowed; allowed: {low} … {high}{why}")
         return value
 
     def _note_unused(self, node: Node) -> None:

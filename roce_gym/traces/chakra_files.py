@@ -49,12 +49,29 @@ def chakra_files(path: str | Path) -> list[Path]:
         raise TraceFileError(f"{path}: no file PREFIX.RANK.et")
     for rank in range(len(by_rank)):
         if rank not in by_rank:
+            known = next(iter(by_rank.values()))
             raise TraceFileError(
-                f"{path}: has files of {len(by_rank)} ranks, but none of rank {rank}"
+                f"{path}: has files of {len(by_rank)} ranks, up to rank {max(by_rank)}, but none "
+                f"of rank {rank}: {file_name(known, rank)} is missing"
             )
     if len(by_rank) > MAX_RANKS:
         raise TraceFileError(f"{path}: has {len(by_rank)} ranks; allowed: 1 … {MAX_RANKS}")
     return [by_rank[rank] for rank in range(len(by_rank))]
+
+
+def file_name(known: Path, rank: int) -> str:
+    """What the file of a rank is called, or would be if it were there.
+
+    Args:
+        known: a file of the same trace.
+        rank: any.
+    """
+    found = _NAME.fullmatch(known.name)
+    if found is None:
+        raise TraceFileError(f"{known}: is not called PREFIX.RANK.et")
+    prefix, digits = found.groups()
+    width = len(digits) if digits.startswith("0") else 1
+    return f"{prefix}.{rank:0{width}}.et"
 
 
 def _names(path: Path, folder: Path) -> list[str]:

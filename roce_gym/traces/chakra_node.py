@@ -127,11 +127,12 @@ def _decode(data: bytes) -> tuple[str, Value] | None:
     return None if value is None else (name, value)
 
 
-def process_groups(inputs: bytes) -> dict[str, list[int]] | None:
+def process_groups(inputs: bytes) -> dict[str, tuple[list[int], int]] | None:
     """Process groups of PyTorch, which stand as JSON in `inputs.values` of metadata nodes.
 
     Returns:
-        Ranks by name of the group, none: all ranks. None: the node says something else.
+        By name of the group its ranks (none: all ranks) and how many it says that it has (0: it
+        does not say). None: the node says something else.
 
     Raises:
         WireError: the inputs are no message.
@@ -145,7 +146,7 @@ def process_groups(inputs: bytes) -> dict[str, list[int]] | None:
         listed = json.loads(text[2:-2])
     except (ValueError, RecursionError):
         return None
-    groups: dict[str, list[int]] = {}
+    groups: dict[str, tuple[list[int], int]] = {}
     for group in listed if isinstance(listed, list) else []:
         if not isinstance(group, dict):
             return None
@@ -154,7 +155,8 @@ def process_groups(inputs: bytes) -> dict[str, list[int]] | None:
             return None
         if not all(type(rank) is int for rank in ranks):
             return None
-        groups[name] = ranks
+        size = group.get("group_size")
+        groups[name] = ranks, size if type(size) is int else 0
     return groups or None
 
 

@@ -66,6 +66,7 @@ class _Reader:
         self.build = Builder(0, self.lines.fault)
         self.rank = -1
         self.seen: set[int] = set()
+        self.named: dict[int, tuple[int, int]] = {}  # peers: line and rank that first name them
         self.labels: dict[str, int] = {}
         self.waits = array("q")  # of this rank: who, for whom, for its begin only, …
 
@@ -94,6 +95,12 @@ class _Reader:
             raise self.lines.fault(f"the file ends inside of rank {self.rank}")
         if not self.build.num_ranks:
             raise self.lines.fault("num_ranks is missing")
+        for peer, (line, rank) in self.named.items():
+            if peer not in self.seen:
+                self.lines.line = line
+                raise self.lines.fault(
+                    f"rank {rank} sends to or receives from rank {peer}, whose schedule is missing"
+                )
         self.build.notes.add(
             "ranks without a schedule: they do nothing", self.build.num_ranks - len(self.seen)
         )
@@ -157,6 +164,7 @@ class _Reader:
         other = lines.whole("peer", peer, 0, self.build.num_ranks - 1)
         if other == self.rank:
             raise lines.fault(f"rank {other} sends to itself")
+        self.named.setdefault(other, (lines.line, self.rank))
         add = self.build.send if word == "send" else self.build.receive
         return add(
             self.rank,

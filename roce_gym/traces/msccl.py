@@ -90,9 +90,13 @@ class _Reader(FieldReader):
         """What was read."""
         if not self._build.num_ranks:
             raise self.fault("there is no <algo>")
-        self._build.notes.add(
-            "GPUs that are not listed: they do nothing", self._build.num_ranks - len(self._gpus)
-        )
+        count = self._build.num_ranks
+        if len(self._gpus) < count:
+            missing = next(gpu for gpu in range(count) if gpu not in self._gpus)
+            raise self.fault(
+                f"<gpu id={missing}> is missing; allowed: one for each of 0 … {count - 1}, as "
+                f"ngpus = {count}"
+            )
         return self._build.finish(self.path, "msccl", lambda _, line: f"{self.path}, line {line}")
 
     def _doctype(self, *_: object) -> None:

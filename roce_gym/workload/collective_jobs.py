@@ -25,7 +25,6 @@ def collective_work(job: Collective, place: JobPlace, _network: Network, _seed: 
         algorithm = nccl.algorithm(job.operation) if nccl.NCCL_ALGO else job.algorithm
     except ValueError as error:
         raise ConfigError(f"{place.name}.nccl: {error}") from None
-    cuts = nccl.NCCL_BUFFSIZE is not None or nccl.NCCL_PROTO is not None
     calls = [
         CollectiveCall(job.operation, algorithm, group, nccl.on_wire(job.bytes))
         for group in _groups(job, place)
@@ -35,7 +34,7 @@ def collective_work(job: Collective, place: JobPlace, _network: Network, _seed: 
         graph=_calls_at_once(calls, len(place.hosts)),
         options=Options(
             channels=nccl.channels(job.channels),
-            chunk_bytes=nccl.slice_bytes if cuts else job.chunk_bytes,
+            chunk_bytes=nccl.chunk_bytes or job.chunk_bytes,
             slices=job.slices,
             qps_per_connection=nccl.NCCL_IB_QPS_PER_CONNECTION or job.qps_per_connection,
             split_data_on_qps=(

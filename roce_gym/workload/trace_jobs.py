@@ -22,6 +22,7 @@ from roce_gym.traces import (
     scale_graph,
     trace_files,
 )
+from roce_gym.traces.chakra_files import chakra_files, file_name
 from roce_gym.units import us_to_ps
 from roce_gym.workload.graph_plan import GraphWork
 from roce_gym.workload.queue_pairs import JobPlace
@@ -37,7 +38,15 @@ def trace_work(job: TraceJob, place: JobPlace, _network: Network, _seed: int) ->
         TraceFileError: names file, line or record, and value.
         ConfigError: the file does not go with the job's other fields; names the field.
     """
-    graph = _read(job, place.name).graph
+    trace = _read(job, place.name)
+    graph = trace.graph
+    if trace.format == "chakra" and graph.num_ranks < len(place.hosts):
+        missing = file_name(chakra_files(job.file)[0], graph.num_ranks)
+        raise ConfigError(
+            f"{place.name}.file: {job.file} has files of {graph.num_ranks} ranks, the tenant has "
+            f"{len(place.hosts)} hosts; allowed: a file for each of them ({missing} is missing), "
+            f"or {graph.num_ranks} hosts"
+        )
     try:
         graph = scale_graph(graph, job.bytes_scale, job.compute_scale)
     except ConfigError as error:
@@ -53,8 +62,13 @@ def trace_notes(scenario: Scenario) -> Iterator[tuple[str, Note]]:
         for index, job in enumerate(tenant.jobs):
             if isinstance(job, TraceJob):
                 name = f"tenants.{tenant.name}.jobs.{index}"
-                for note in _read(job, name).notes:
+                trace = _read(job, name)
+                for note in trace.notes:
                     yield name, note
+                hosts, ranks = tenant.num_hosts, trace.graph.num_ranks
+                if hosts > ranks:
+                    text = f"hosts without a rank, of which the trace has {ranks}: they do nothing"
+                    yield name, Note(text, hosts - ranks)
 
 
 def _read(job: TraceJob, name: str) -> Trace:

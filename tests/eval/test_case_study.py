@@ -13,7 +13,12 @@ from eval.case_study.variants import tuned, variants
 from roce_gym.errors import ConfigError
 from roce_gym.topology import build_network
 
-SMALL = ["scale=64", "tenants.checkpointing.jobs.1.degree=7", "control.horizon_us=1500"]
+SMALL = [
+    "scales.step=64",
+    "scale=64",
+    "tenants.checkpointing.jobs.1.degree=7",
+    "control.horizon_us=1500",
+]
 
 
 def values(**given):
@@ -68,7 +73,12 @@ def test_variants_differ_in_classes_and_settings_only():
 
 def test_buffers_too_small_for_so_many_classes(capsys):
     """Said before the runs alone, not after them."""
-    assert command.main(["--set", "switch.buffer_bytes=9000000", "--set", "scale=64"]) == 2
+    assert (
+        command.main(
+            ["--set", "switch.buffer_bytes=9000000", "--set", "scales.step=64", "--set", "scale=64"]
+        )
+        == 2
+    )
     printed = capsys.readouterr().err
     assert "buffer_bytes" in printed and "simulated" not in printed
 

@@ -25,7 +25,7 @@ ALPHA_PS = 2 * DELAY_NS * 1_000 + PACKET_PS
 """Through one switch, which takes a packet in before it sends it on."""
 
 
-def run(operation, algorithm, n, topology=None, window_bytes=0, **options):
+def run(operation, algorithm, n, topology=None, preset="pfc_only", chunk_bytes=CHUNK, **options):
     job = {"kind": "collective", "operation": operation, "algorithm": algorithm, "rounds": 1}
     raw = {
         "name": "idle",
@@ -35,18 +35,17 @@ def run(operation, algorithm, n, topology=None, window_bytes=0, **options):
             "mtu_bytes": MTU,
             "header_bytes": HEADER,
             "interframe_gap_bytes": GAP,
-            "window_bytes": window_bytes,
             "ack_class": "acks",
             "cnp_class": "acks",
         },
-        "preset": "pfc_only",
+        "preset": preset,
         "classes": [{"name": "data", "priority": 3}, {"name": "acks", "priority": 6}],
         "tenants": [
             {
                 "name": "t",
                 "traffic_class": "data",
                 "hosts": list(range(n)),
-                "jobs": [job | {"bytes": TOTAL, "chunk_bytes": CHUNK} | options],
+                "jobs": [job | {"bytes": TOTAL, "chunk_bytes": chunk_bytes} | options],
             }
         ],
     }
@@ -118,20 +117,24 @@ def test_two_trees_broadcast_at_full_rate(n):
     assert least <= time_ps <= 1.03 * (least + depth * (ALPHA_PS + 2 * PIECE))
 
 
-@pytest.mark.parametrize("n", [4, 8, 16])
-def test_two_trees_reduce_at_full_rate(n):
+@pytest.mark.parametrize("preset", ["connectx_default", "pfc_only"])
+@pytest.mark.parametrize(
+    ("n", "channels"), [(3, 1), (4, 1), (8, 1), (9, 1), (16, 1), (64, 1), (16, 4)]
+)
+def test_two_trees_reduce_at_full_rate(n, channels, preset):
     """A rank inside one tree, and a leaf of the other, sends twice the bytes; the roots, once.
 
-    Children send to their parent at once. Without windows the queue there is long enough for PFC,
-    which stops a NIC's other queue pairs, too, and with n = 16 takes a tenth of the rate.
+    All settings are the defaults; the queues of the parents, to which two children send, stay so
+    short that neither ECN nor PFC slows anybody down.
     """
-    piece = 1 << 14
-    options = {"window_bytes": 1 << 16, "chunk_bytes": piece}
-    fabric, time_ps, payload = run("all_reduce", "tree", n, **options)
+    fabric, time_ps, payload = run(
+        "all_reduce", "tree", n, preset=preset, chunk_bytes=None, channels=channels
+    )
     up, down = up_and_down(fabric, payload)
     assert up == down
     assert 2 * (n - 1) * TOTAL <= sum(up) <= 2 * (n - 1) * TOTAL * 1.001
-    assert sorted(round(sent / TOTAL) for sent in up) == [1, 1, *[2] * (n - 2)]
+    if n % 2 == 0:
+        assert sorted(round(sent / TOTAL) for sent in up) == [1, 1, *[2] * (n - 2)]
     least = max(up) * BETA_PS
     assert least <= time_ps <= 1.03 * least
 
@@ -242,3 +245,21 @@ def test_stages_of_a_pipeline_overlap_as_its_schedule_says():
         time_us = int(entry["end_ps"]) / (PS_PER_S / 1e6)
         assert ideal_us <= time_us <= ideal_us * 1.02
         assert interval.delivered_bytes.sum() == 2 * batches * (stages - 1)
+
+
+def test_a_ring_of_16384_ranks_goes_on_as_one_of_64():
+    """Every step of a ring on one switch takes as long, however many take part."""
+    progress = []
+    for n in (64, 16_384):
+        job = {"kind": "collective", "operation": "all_reduce", "bytes": 2_000 * n}
+        raw = {
+            "name": "large",
+            "topology": {"kind": "star", "hosts": n},
+            "switch": {"buffer_bytes": 2**31 - 1},  # reserve and headroom of every port
+            "tenants": [{"name": "t", "hosts": {"kind": "packed", "count": n}, "jobs": [job]}],
+        }
+        got = Fabric(validate_scenario(raw), seed=1).advance(us=20).delivered_bytes
+        assert got.min() == got.max()
+        progress.append((len(got), int(got.max())))
+    assert progress[0] == (64, progress[1][1]) and progress[1][0] == 16_384
+    assert progress[0][1] >= 6 * 2_000

@@ -61,14 +61,13 @@ def test_agrees_without_jit(number):
     check(plain_case(number), 2)
 
 
-def layered(operation, options, seed=3):
-    job = {"kind": "collective", "operation": operation, "algorithm": "hierarchical"}
-    job |= {"bytes": 30_000, "rounds": 3, "compute_us": 1, "jitter": 0.9, **options}
+def one_collective(topology, hosts, job, seed=3):
+    job = {"kind": "collective", "bytes": 30_000, "compute_us": 1, "jitter": 0.9, **job}
     raw = {
-        "name": "layered",
-        "topology": {"kind": "rail_optimised", "nodes": 3, "gpus_per_node": 2},
+        "name": "one",
+        "topology": topology,
         "preset": "pfc_only",
-        "tenants": [{"name": "t", "hosts": [5, 4, 1, 0, 3, 2], "jobs": [job]}],
+        "tenants": [{"name": "t", "hosts": hosts, "jobs": [job | {"rounds": 3}]}],
     }
     scenario = validate_scenario(raw)
     network = build_network(scenario.topology)
@@ -88,9 +87,28 @@ def layered(operation, options, seed=3):
     ],
 )
 def test_agrees_inside_servers_and_across(operation, options):
-    both = check(layered(operation, options), 8)
+    topology = {"kind": "rail_optimised", "nodes": 3, "gpus_per_node": 2}
+    job = {"operation": operation, "algorithm": "hierarchical", **options}
+    both = check(one_collective(topology, [5, 4, 1, 0, 3, 2], job), 8)
     assert len(both.completions) == 3
     assert len(both.collectives) == 3 * options.get("in_flight", 1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bytes": 900_000},  # 14 pieces as they are by default
+        {"chunk_bytes": 500},
+        {"chunk_bytes": 300, "channels": 2, "slices": 2},
+        {"chunk_bytes": 300, "qps_per_connection": 2, "split_data_on_qps": True},
+    ],
+)
+@pytest.mark.parametrize("ranks", [2, 4, 5])
+def test_agrees_where_leaves_of_trees_wait_for_what_comes_back(ranks, options):
+    job = {"operation": "all_reduce", "algorithm": "tree", **options}
+    topology = {"kind": "star", "hosts": ranks}
+    both = check(one_collective(topology, list(range(ranks)), job), 8)
+    assert both.completions
 
 
 def test_the_cases_reach_every_machine_and_kind_of_operation():

@@ -218,13 +218,51 @@ def test_files(tmp_path):
     with pytest.raises(TraceFileError, match="several traces; give one of first, second"):
         read_trace(folder)
     (folder / "first.0.et").unlink()
-    with pytest.raises(TraceFileError, match="has files of 1 ranks, but none of rank 0"):
+    missing = r"has files of 1 ranks, up to rank 1, but none of rank 0: first\.0\.et is missing"
+    with pytest.raises(TraceFileError, match=missing):
         read_trace(folder / "first.1.et")
     with pytest.raises(TraceFileError, match=r"no file PREFIX\.RANK\.et"):
         read_chakra(folder / "third")
     (folder / "second.01.et").write_bytes(b"")
     with pytest.raises(TraceFileError, match="rank 1 has two files"):
         read_chakra(folder / "second")
+
+
+@pytest.mark.parametrize("names", [[0, 1, 3], ["00", "01", "03"]])
+def test_files__a_gap(tmp_path, names):
+    for name in names:
+        (tmp_path / f"x.{name}.et").write_bytes(message_file(METADATA))
+    missing = "02" if names[0] == "00" else "2"
+    for path in (tmp_path, tmp_path / "x", tmp_path / f"x.{names[0]}.et"):
+        message = rf"up to rank 3, but none of rank 2: x\.{missing}\.et is missing"
+        with pytest.raises(TraceFileError, match=message):
+            read_chakra(path)
+
+
+@pytest.mark.parametrize(
+    ("first", "message"),
+    [
+        (node(1, SEND, comm_size=5, comm_dst=2), "record 2: comm_dst = 2 is not allowed"),
+        (node(1, RECV, comm_size=5, comm_src=2), "record 2: comm_src = 2 is not allowed"),
+        (collective(1, 5, 5, root_rank=2), "record 2: root_rank = 2 is not allowed"),
+        (
+            node(0, METADATA_NODE, inputs=f"['{json.dumps([{'pg_name': '0', 'ranks': [0, 2]}])}']"),
+            "process group '0' is not allowed",
+        ),
+        (
+            node(
+                0,
+                METADATA_NODE,
+                inputs=f"['{json.dumps([{'pg_name': '0', 'ranks': [], 'group_size': 3}])}']",
+            ),
+            "record 2: process group '0' has 3 ranks",
+        ),
+    ],
+)
+def test_a_missing_last_file_is_known_by_what_the_others_say(tmp_path, first, message):
+    folder = write_chakra(tmp_path / "t", [first], [node(1, COMP, duration_us=1)])
+    with pytest.raises(TraceFileError, match=f"{message}.*; of rank 2 the file trace.2.et is miss"):
+        read_chakra(folder)
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="sample files are absent")

@@ -121,3 +121,12 @@ def test_kinds_are_those_of_the_graph(tmp_path):
     graph = read_goal(write(tmp_path, GOAL)).graph
     assert graph.kind.max() < OpKind.COLLECTIVE
     assert graph.collectives == ()
+
+
+@pytest.mark.parametrize("word", ["send 5b to", "recv 5b from"])
+def test_a_rank_that_others_name_and_that_has_no_schedule(tmp_path, word):
+    path = tmp_path / "a.goal"
+    path.write_text(f"num_ranks 4\nrank 0 {{\ncalc 5\n{word} 2\n}}\nrank 1 {{\ncalc 5\n}}\n")
+    message = "line 4: rank 0 sends to or receives from rank 2, whose schedule is missing"
+    with pytest.raises(TraceFileError, match=message):
+        read_goal(path)

@@ -124,3 +124,15 @@ def test_read__no_utf8(tmp_path):
     path.write_bytes(b'<?xml version="1.0" encoding="utf-16"?>\n<algo name="\xff"/>')
     with pytest.raises(TraceFileError, match="line 2: no XML: not well-formed"):
         read_msccl(path, 1)
+
+
+def test_a_gpu_that_is_missing(tmp_path):
+    """Of a ring: the others would wait for it. Of GPUs that do nothing: nobody would notice."""
+    whole = (
+        ring(4).replace('<gpu id="2"', '<!-- <gpu id="2"').replace('<gpu id="3"', '--><gpu id="3"')
+    )
+    alone = PAIR.replace('ngpus="2"', 'ngpus="5"')
+    for text, gpu, count in ((whole, 2, 4), (alone, 2, 5)):
+        message = rf"<gpu id={gpu}> is missing; allowed: one for each of 0 … {count - 1}, as ngpus"
+        with pytest.raises(TraceFileError, match=message):
+            read_msccl(write(tmp_path, text), 2001)

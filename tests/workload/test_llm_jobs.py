@@ -15,8 +15,9 @@ def work(nccl=None, **fields):
 
 
 def test_nothing_set():
+    """Pieces are those of the algorithm."""
     plain = work()
-    assert plain[1:] == (1, 512 * 1024, 1, False, -1, 0.0)
+    assert plain[1:] == (1, None, 1, False, -1, 0.0)
     assert {call.algorithm for call in plain.graph.collectives} == {"auto"}
     assert work({})[1:] == plain[1:]
     assert work({}).graph.collectives == plain.graph.collectives

@@ -60,6 +60,26 @@ def test_trace__more_ranks_than_hosts(goal):
         plan_of(goal, hosts=(1, 2))
 
 
+def test_trace__hosts_without_a_rank_are_told(goal):
+    for hosts, count in (((4, 2, 0), 0), ((4, 2, 0, 1, 3), 2)):
+        texts = [note for _, note in trace_notes(scenario_of(goal, hosts=hosts))]
+        found = [n.times for n in texts if n.text.startswith("hosts without a rank, of which the")]
+        assert found == [count] * (count > 0)
+
+
+def test_trace__a_chakra_file_for_every_host(tmp_path):
+    """Nothing in files of collectives alone says that the last of them is missing."""
+    call = node(0, 7, comm_type=0, comm_size=4096)
+    folder = write_chakra(tmp_path / "t", [call], [call], [call], prefix="x")
+    job = {"kind": "trace", "file": str(folder)}
+    assert len(plan_of(job, hosts=(0, 1, 2)).qps) == 3
+    message = (
+        r"^tenants\.one\.jobs\.0\.file: .* 3 ranks, the tenant has 4 hosts; .*x\.3\.et is missi"
+    )
+    with pytest.raises(ConfigError, match=message):
+        plan_of(job)
+
+
 def test_trace__is_read_once(goal, monkeypatch):
     calls = []
     read = trace_jobs.read_trace
@@ -71,7 +91,7 @@ def test_trace__is_read_once(goal, monkeypatch):
     monkeypatch.setattr(trace_jobs, "read_trace", counted)
     for _ in range(3):
         plan_of(goal)
-    assert [note.times for _, note in trace_notes(scenario_of(goal))] == [2, 1, 1, 1]
+    assert [note.times for _, note in trace_notes(scenario_of(goal))] == [2, 1, 1, 1, 1]
     assert len(calls) == 1
     path = Path(goal["file"])
     path.write_text(GOAL.replace("calc 100", "calc 1000"))

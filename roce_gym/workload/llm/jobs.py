@@ -20,7 +20,7 @@ class ModelWork(NamedTuple):
     Attributes:
         graph: its ranks are the hosts of the tenant, in their order.
         channels: equal parts of a collective, on queue pairs of their own.
-        chunk_bytes: largest message of a collective's step.
+        chunk_bytes: largest message of a collective's step; None: the algorithm's default.
         qps_per_connection, split_data_on_qps: as NCCL's variables of these names.
         rounds: most rounds; -1: no limit.
         jitter: of compute times, by rank and round.
@@ -28,7 +28,7 @@ class ModelWork(NamedTuple):
 
     graph: OpGraph
     channels: int
-    chunk_bytes: int
+    chunk_bytes: int | None
     qps_per_connection: int
     split_data_on_qps: bool
     rounds: int
@@ -57,7 +57,7 @@ def model_work(field: str, job: ModelJob, num_hosts: int, seed: tuple[int, ...])
     return ModelWork(
         graph=graph,
         channels=nccl.channels(1),
-        chunk_bytes=nccl.slice_bytes,
+        chunk_bytes=nccl.chunk_bytes,
         qps_per_connection=nccl.qps_per_connection,
         split_data_on_qps=nccl.splits_data,
         rounds=-1 if job.rounds is None else job.rounds,

@@ -20,15 +20,25 @@ Sizes = NDArray[np.int64]
 """Shape (phases, 3): messages of a lane, bytes of each, messages that a sender may be ahead."""
 
 
+CHUNK_BYTES = 1 << 19
+"""A slot of NCCL's buffers: NCCL_BUFFSIZE / NCCL_STEPS = 4 MiB / 8 (NCCL documentation, environment
+variables; src/include/device.h)."""
+
+TREE_CHUNK_BYTES = 1 << 15
+"""Of all channels and queue pairs together. To what NCCL makes the pieces of trees smaller when
+there are few of them (src/enqueue.cc); of larger ones the windows of leaves fill queues."""
+
+_MIN_CHUNK_BYTES = 1 << 12
+"""Of one of many channels: a packet of the largest RoCE MTU (IBTA volume 1)."""
+
+
 class Options(NamedTuple):
     """How collectives are cut up.
 
     Attributes:
         channels: equal parts of a collective that run beside each other on queue pairs of their
             own.
-        chunk_bytes: a step is sent in pieces of this size at most; the default is a slot of NCCL's
-            buffers, NCCL_BUFFSIZE / NCCL_STEPS = 4 MiB / 8 (NCCL documentation, environment
-            variables; src/include/device.h).
+        chunk_bytes: a step is sent in pieces of this size at most; None: see `Machine.chunk_bytes`.
         slices: messages that a piece is cut into, each of which is passed on by itself.
         qps_per_connection: queue pairs between two ranks, a channel.
         split_data_on_qps: whether each message is spread over all of them, or they take turns
@@ -36,10 +46,15 @@ class Options(NamedTuple):
     """
 
     channels: int = 1
-    chunk_bytes: int = 1 << 19
+    chunk_bytes: int | None = None
     slices: int = 1
     qps_per_connection: int = 1
     split_data_on_qps: bool = False
+
+    @property
+    def copies(self) -> int:
+        """Equal parts of what a rank sends to another, on queue pairs of their own."""
+        return self.channels * self.qps_per_connection
 
 
 class Machine(NamedTuple):
@@ -65,18 +80,26 @@ class Machine(NamedTuple):
     need_whole: NDArray[np.bool_]
     phases: tuple[Phase, ...]
 
+    def chunk_bytes(self, options: Options) -> int:
+        """Largest piece of a step: as given, else what is good for the algorithm."""
+        if options.chunk_bytes is not None:
+            return options.chunk_bytes
+        if self.algorithm == "tree":
+            return max(_MIN_CHUNK_BYTES, TREE_CHUNK_BYTES // options.copies)
+        return CHUNK_BYTES
+
     def sizes(self, total: int, options: Options) -> Sizes:
         """What the lanes of each phase carry in a collective of `total` bytes.
 
         A step of a lane is cut into equal messages, rounded up to whole bytes.
         """
         rows = []
-        per_channel = options.channels * options.qps_per_connection
+        chunk_bytes = self.chunk_bytes(options)
         for phase in self.phases:
-            step = -(-total * phase.numerator // (phase.denominator * per_channel))
+            step = -(-total * phase.numerator // (phase.denominator * options.copies))
             piece = step * (options.qps_per_connection if options.split_data_on_qps else 1)
-            messages = -(-piece // options.chunk_bytes) * options.slices
-            ahead = messages if phase.rolls else 0
+            messages = -(-piece // chunk_bytes) * options.slices
+            ahead = messages if phase.rolls else phase.window * options.slices
             rows.append((phase.steps * messages, -(-step // messages), ahead))
         return np.array(rows, np.int64)
 
@@ -108,8 +131,7 @@ def _spread(lanes: Lanes, operation: str, algorithm: str, n: int, options: Optio
 
     Of one sender, channels come first, then the order of lanes in a channel, then queue pairs.
     """
-    size, qps = len(lanes.src), options.qps_per_connection
-    copies = options.channels * qps
+    size, qps, copies = len(lanes.src), options.qps_per_connection, options.copies
     lane = np.tile(np.arange(size), copies)
     copy = np.repeat(np.arange(copies), size)
     order = np.lexsort((copy % qps, lane, copy // qps, lanes.src[lane]))

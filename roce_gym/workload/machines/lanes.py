@@ -23,12 +23,14 @@ class Phase(NamedTuple):
         steps: in a lane.
         rolls: whether the first step needs nothing from the lane before it in its ring; then a
             sender is one step ahead of what it received, else message k needs message k.
+        window: pieces that a sender may be ahead of what it received, where it does not roll.
     """
 
     numerator: int
     denominator: int
     steps: int = 1
     rolls: bool = False
+    window: int = 0
 
 
 class Lanes(NamedTuple):
@@ -64,7 +66,13 @@ class LaneBuilder:
         self._count = 0
 
     def add(
-        self, src: ArrayLike, dst: ArrayLike, *, phase: int, part: int = 0, after: ArrayLike = -1
+        self,
+        src: ArrayLike,
+        dst: ArrayLike,
+        *,
+        phase: ArrayLike,
+        part: int = 0,
+        after: ArrayLike = -1,
     ) -> Ints:
         """Adds a lane for each pair of ends; returns their numbers."""
         src, dst = np.atleast_1d(np.asarray(src, np.int32)), np.asarray(dst, np.int32)

@@ -3,6 +3,12 @@
 Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan",
 Parallel Computing 35, 2009. A rank that is inside one tree is a leaf of the other, so no link
 carries more than another.
+
+Two children send to one parent. Their all-reduce goes in rounds in which a parent hears one of them
+at a time; nothing here keeps such rounds. Leaves without a bound would send at line rate at once
+what they may send at a quarter of it: their parents' queues would grow until ECN or PFC stops
+NICs that have other things to send. So a leaf is at most a *window* of pieces ahead of what has
+come back from the root: as many as fill the tree, up and down, and no more.
 """
 
 from __future__ import annotations
@@ -31,21 +37,32 @@ def parents(n: int, tree: int) -> np.ndarray:
     return out
 
 
+WINDOW = 4
+"""Pieces a level. Of them a NIC sends one up as a leaf, and in the other tree one up and two down
+while one goes a level further: two levels, up and down, and as much again for latency."""
+
+
 def tree_all_reduce(n: int) -> Lanes:
     """Up each tree, piece by piece as the children's arrive, and down again."""
     build = LaneBuilder()
+    from_leaf, from_inner, downwards = 0, 1, 2
     for tree in (0, 1):
         parent = parents(n, tree)
         child = np.flatnonzero(parent >= 0)
+        leaf = np.setdiff1d(child, parent)
         up, down = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
-        up[child] = build.add(child, parent[child], phase=0, part=tree)
-        down[child] = build.add(parent[child], child, phase=1, part=tree)
+        kind = np.where(np.isin(child, leaf), from_leaf, from_inner)
+        up[child] = build.add(child, parent[child], phase=kind, part=tree)
+        down[child] = build.add(parent[child], child, phase=downwards, part=tree)
+        build.need(up[leaf], down[leaf])
         inner = child[parent[parent[child]] >= 0]
         build.need(up[parent[inner]], up[inner])
         build.need(down[inner], down[parent[inner]])
         top = child[parent[parent[child]] < 0]  # each way down from the root needs all ways up
         build.need(np.repeat(down[top], len(top)), np.tile(up[top], len(top)))
-    return build.build(Phase(1, 2), Phase(1, 2))
+    levels = (n - 1).bit_length()
+    half = Phase(1, 2)
+    return build.build(half._replace(window=WINDOW * levels), half, half)
 
 
 def tree_broadcast(n: int) -> Lanes:
