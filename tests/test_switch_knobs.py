@@ -183,33 +183,19 @@ def alike(ours, theirs):
     )
 
 
-def test_all_switches_alike_are_the_class__bit_for_bit():
-    row = np.random.default_rng(5).uniform(-1, -0.2, 10)
-    scenario, network, _ = parts(TWO)
-    kept = KnobSpace(scenario, network).encode(KnobSpace(scenario, network).base)[10:]
-    single = RoceEnv(TWO, layouts=4)
-    single.reset(seed=3)
-    exact = single.knobs.base.tenants
-    ours = run(RoceEnv(TWO, layouts=4, knobs=SwitchKnobSpace), np.tile(row, 2))
-    theirs = RoceEnv(TWO, layouts=4)
-    action = np.concatenate([row, kept])
-    # Tenants' knobs have no position that is exactly their default; hold that itself.
-    decode = theirs.knobs.decode
-    theirs._make_knobs = lambda s, n: Holding(s, n, exact)
-    assert decode(action).classes == Holding(scenario, network, exact).decode(action).classes
-    assert alike(ours, run(theirs, action))
-    assert not alike(ours, run(RoceEnv(TWO, layouts=4), np.zeros(20)))
-
-
-class Holding(KnobSpace):
-    """Leaves tenants' settings alone."""
-
-    def __init__(self, scenario, network, tenants):
-        super().__init__(scenario, network)
-        self._held = tenants
+class Held(KnobSpace):
+    """Leaves tenants alone: no position of their knobs is exactly their default."""
 
     def decode(self, action):
-        return super().decode(action).model_copy(update={"tenants": self._held})
+        return super().decode(action).model_copy(update={"tenants": self.base.tenants})
+
+
+def test_all_switches_alike_are_the_class__bit_for_bit():
+    row = np.random.default_rng(5).uniform(-1, -0.2, 10)
+    ours = run(RoceEnv(TWO, layouts=4, knobs=SwitchKnobSpace), np.tile(row, 2))
+    of_class = np.concatenate([row, np.zeros(10)])
+    assert alike(ours, run(RoceEnv(TWO, layouts=4, knobs=Held), of_class))
+    assert not alike(ours, run(RoceEnv(TWO, layouts=4, knobs=Held), np.zeros(20)))
 
 
 def test_an_environment_of_a_scenario_with_overrides_keeps_them():
