@@ -164,7 +164,8 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
       (`control.…`). Delays are in intervals; `history` is how many observations are shown
       together; `noise` is the relative error of measured values (standard deviation).
     * `observation`: `"full"`, `"deployable"`, or a factory that replaces :class:`Observation`.
-    * `knobs`, `reward`: factories that replace :class:`KnobSpace` and :class:`Reward`.
+    * `knobs`, `reward`: factories that replace :class:`KnobSpace` (with
+      :class:`roce_gym.switch_knobs.SwitchKnobSpace`, each switch has its own) and :class:`Reward`.
     * `render_mode`: `"rgb_array"` (needs Pillow, extra `report`), `"ansi"`, or, through Gymnasium's
       wrapper, `"human"`.
 

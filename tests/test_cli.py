@@ -174,6 +174,37 @@ def test_describe__routing_and_link_events(command):
     assert row.endswith("8-10: 10 Gb/s from 5 us to 7 us")
 
 
+def test_describe__switches_that_differ(command):
+    overrides = (
+        "switch.overrides=[{tier: spine, classes: {training: {ecn: {kmin_bytes: 100000, "
+        "kmax_bytes: 400000, pmax: 0.5}}}}, {switches: [17], classes: {training: {alpha: 0.03125, "
+        "reserved_bytes: 9096}, checkpoint: {static_threshold_bytes: 60000}}}]"
+    )
+    text = command("describe", "noisy_neighbor", "--set", overrides)
+    rows = text.split("switch overrides\n")[1].split("\n\n")[0].splitlines()
+    assert [row.strip() for row in rows] == [
+        "all of tier spine  training: ECN 100,000 … 400,000 B, pmax 0.5",
+        "switch 17          training: alpha 0.03125, reserve 9,096 B/port",
+        "switch 17          checkpoint: threshold 60,000 B",
+    ]
+    # 6 ports with 9,096 and 4,096 bytes; the other leaves have 2 x 4,096.
+    assert "reserved             79,152 B" in text and "at                   switch 17" in text
+    plain = command("describe", "noisy_neighbor")
+    assert "switch overrides" not in plain and "reserved             49,152 B" in plain
+
+
+def test_run__the_longest_queue_is_compared_with_its_own_switch(command):
+    every = "{enabled: true, kmin_bytes: 111000, kmax_bytes: 222000, pmax: 0.5}"
+    tiers = ", ".join(
+        f"{{tier: {t}, classes: {{training: {{ecn: {every}}}, checkpoint: {{ecn: {every}}}}}}}"
+        for t in ("leaf", "spine")
+    )
+    arguments = ("noisy_neighbor", "--duration-us", "500", "--json")
+    found = json.loads(command("run", *arguments, "--set", f"switch.overrides=[{tiers}]"))
+    assert found["fabric"]["queue_max_kmin_bytes"] == 111_000
+    assert found["fabric"]["queue_max_kmax_bytes"] == 222_000
+
+
 def test_describe__seed_and_preset(command):
     one, two = (command("describe", "noisy_neighbor", "--seed", seed) for seed in (1, 2))
     assert one != two

@@ -66,7 +66,8 @@ def override_rows(case: Case) -> list[tuple[str, str]]:
     rows = []
     for one in case.settings.switch_overrides:
         labels = " ".join(map(str, one.switches))
-        which = f"all of tier {one.tier}" if one.tier else f"switches {labels}"
+        named = f"switch{'es' if len(one.switches) > 1 else ''} {labels}"
+        which = f"all of tier {one.tier}" if one.tier else named
         for name, chosen in one.classes.items():
             rows.append((which, f"{name}: {_override(chosen)}"))
     return rows
