@@ -65,7 +65,7 @@ _NIC: dict[str, tuple[float, float] | None] = {
 }
 
 
-class _Poll:
+class Poll:
     """Counters that are added up and read now and then."""
 
     def __init__(self, period_ps: int, num_sums: int, num_peaks: int) -> None:
@@ -147,8 +147,8 @@ class DeployableObservation:
 
     def _forget(self) -> None:
         num_classes, num_tenants = self._shape
-        self._switch = _Poll(self._periods[0], 5 * num_classes, num_classes)
-        self._nic = _Poll(self._periods[1], len(_NIC) * num_tenants, 0)
+        self._switch = Poll(self._periods[0], 5 * num_classes, num_classes)
+        self._nic = Poll(self._periods[1], len(_NIC) * num_tenants, 0)
         self._switch_rows = np.zeros((num_classes, len(_SWITCH)))
         self._nic_rows = np.zeros((num_tenants, len(_NIC)))
 

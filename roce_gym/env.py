@@ -164,7 +164,8 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
       (`control.…`). Delays are in intervals; `history` is how many observations are shown
       together; `noise` is the relative error of measured values (standard deviation).
     * `observation`: `"full"`, `"deployable"`, or a factory that replaces :class:`Observation`.
-    * `knobs`, `reward`: factories that replace :class:`KnobSpace` and :class:`Reward`.
+    * `knobs`, `reward`: factories that replace :class:`KnobSpace` (with
+      :class:`roce_gym.switch_knobs.SwitchKnobSpace`, each switch has its own) and :class:`Reward`.
     * `render_mode`: `"rgb_array"` (needs Pillow, extra `report`), `"ansi"`, or, through Gymnasium's
       wrapper, `"human"`.
 
@@ -254,11 +255,14 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self.scenario = scenario
         self.knobs = self._make_knobs(scenario, network)
         self.actions = make_actions(scenario.control, self.knobs)
-        make_eyes = self._own_eyes or OBSERVATIONS[scenario.control.observation]
-        self.eyes = make_eyes(scenario, network, plan, self.knobs.names)
+        self.eyes = self._open_eyes(scenario, network, plan)
         self.sight = Sight(self.eyes, scenario.control, seed)
         self._num_steps = num_steps(scenario.control)
         return network, plan
+
+    def _open_eyes(self, scenario: Scenario, network: Network, plan: Plan) -> Eyes:
+        make_eyes = self._own_eyes or OBSERVATIONS[scenario.control.observation]
+        return make_eyes(scenario, network, plan, self.knobs.names)
 
     def _routed(self, topology: Topology) -> tuple[Network, Router]:
         """Made once, as long as seeds draw the same; a file may have changed and is read again."""

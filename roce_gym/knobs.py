@@ -9,26 +9,21 @@ the buffer split always leaves room for headroom and a shared pool.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from roce_gym.assembly.devices import headroom_bytes
 from roce_gym.config import ClassSettings, DcqcnConfig, EcnConfig, Scenario, Settings
 from roce_gym.errors import ActionError
 from roce_gym.knob_choice import Knob, choose_knobs
 from roce_gym.presets import REFERENCE_RATE_GBPS, resolve_settings
 from roce_gym.queueing_knobs import QueueingKnobs
+from roce_gym.reserve_budget import reserve_budget_bytes
 from roce_gym.topology.graph import Network
 from roce_gym.units import BPS_PER_GBPS
-
-MAX_RESERVED_BYTES = 40_000
-"""Most that all classes together reserve at a port of 100 Gb/s; a tenth of 4 MB at 10 ports."""
-
-MAX_RESERVED_SHARE = 0.5
-"""Of what headroom leaves of a switch's buffer."""
 
 LOGIT_RANGE = 4.0
 """Of the buffer split: one class can outweigh the shared pool by e^4 = 55, or be outweighed."""
@@ -49,16 +44,18 @@ _TENANT_KNOBS = (
     ("rate_ai", 5.0, 2000.0, "Mb/s", True),
 )
 _SPLIT = "buffer_split"
+SWITCH_SETTINGS = (*(row[0] for row in _CLASS_KNOBS), _SPLIT)
+"""Settings of a class that each switch has for itself."""
 
 
 class KnobSpace:
     """The knobs of a scenario.
 
-    Per traffic class, in all switches: `kmin`, `kmax_ratio` (kmax over kmin), `pmax`,
-    `buffer_alpha` (dynamic threshold) and, where there are several classes, `buffer_split`: a
-    softmax over the classes and the shared pool of the bytes that may be reserved at a port. Per
-    tenant with DCQCN, in its own NICs: `initial_alpha`, `alpha_cap`, `g`, `increase_timer`,
-    `rate_ai`.
+    Per traffic class, in all switches (but where `switch.overrides` of the scenario say
+    otherwise): `kmin`, `kmax_ratio` (kmax over kmin), `pmax`, `buffer_alpha` (dynamic threshold)
+    and, where there are several classes, `buffer_split`: a softmax over the classes and the shared
+    pool of the bytes that may be reserved at a port. Per tenant with DCQCN, in its own NICs:
+    `initial_alpha`, `alpha_cap`, `g`, `increase_timer`, `rate_ai`.
     Then, where the scenario has them, weights of DWRR, pool shares and rates of shapers. Everything
     else stays as in the scenario's own settings, except that ECN and DCQCN are on where one of
     their knobs exists, and that the hyper increase is at least the additive one. Which knobs exist,
@@ -71,18 +68,25 @@ class KnobSpace:
         base: the settings the scenario starts with.
     """
 
-    def __init__(self, scenario: Scenario, network: Network) -> None:
-        """Precondition: a fabric can be built from both.
+    def __init__(self, scenario: Scenario, network: Network, base: Settings | None = None) -> None:
+        """Precondition: a fabric can be built from scenario and network.
+
+        Args:
+            scenario, network: what there are knobs for.
+            base: in place of the settings the scenario starts with.
 
         Raises:
-            ConfigError: `control.knobs` names knobs or ranges that do not exist.
+            ConfigError: `control.knobs` names knobs or ranges that do not exist, or an override is
+                for switches that do not exist.
         """
         rate_gbps = network.host_rate_bps / BPS_PER_GBPS
         scale = rate_gbps / REFERENCE_RATE_GBPS
-        self.base: Settings = resolve_settings(scenario, rate_gbps)
+        self.base: Settings = resolve_settings(scenario, rate_gbps) if base is None else base
         self._classes = [c.name for c in scenario.classes]
         self._tenants = [t.name for t in scenario.tenants if t.cc == "dcqcn"]
-        self._budget = _reserve_budget(scenario, network, scale) if len(self._classes) > 1 else 0.0
+        self._budget = 0.0
+        if len(self._classes) > 1:
+            self._budget = reserve_budget_bytes(scenario, network, self.base, scale)
         split = [Knob(_SPLIT, -LOGIT_RANGE, LOGIT_RANGE, "logit", False)] if self._budget else []
         of_class = _scaled(_CLASS_KNOBS, scale) + split
         of_tenant = _scaled(_TENANT_KNOBS, scale)
@@ -135,27 +139,8 @@ class KnobSpace:
         return np.where(self._is_log, logs, values)
 
     def clip(self, action: Any) -> NDArray[np.float64]:
-        """The action as float64; what lies outside of [-1, 1] is moved to the nearest bound.
-
-        Raises:
-            ActionError: wrong shape, or an entry that is not a finite number.
-        """
-        try:
-            values = np.asarray(action, np.float64)
-        except (TypeError, ValueError):
-            raise ActionError(f"action: numbers are expected, got {action!r}") from None
-        if values.shape != self.space.shape:
-            raise ActionError(
-                f"action: shape {values.shape} is not allowed; allowed: {self.space.shape}"
-            )
-        wrong = np.flatnonzero(~np.isfinite(values))
-        if len(wrong):
-            i = int(wrong[0])
-            raise ActionError(
-                f"action[{i}] ({self.names[i]}) = {values[i]} is not allowed; "
-                "allowed: finite numbers, of which those outside of [-1, 1] are clipped"
-            )
-        return np.minimum(np.maximum(values, -1.0), 1.0)
+        """See :func:`clipped`."""
+        return clipped(action, self.names)
 
     def decode(self, action: Any) -> Settings:
         """The settings that an action stands for.
@@ -166,28 +151,11 @@ class KnobSpace:
         Raises:
             ActionError: see :meth:`clip`.
         """
-        share = (self.clip(action) + 1.0) / 2.0
-        low, high = self._low[self._chosen], self._high[self._chosen]
-        line = low + share * (high - low)
-        full = self._fixed.copy()
-        full[self._chosen] = np.where(self._is_log[self._chosen], np.exp(line), line)
-        values = full.tolist()
-        width, count = self._num_class_knobs, len(self._classes)
-        rows = [values[i * width : (i + 1) * width] for i in range(count)]
-        reserved = self._reserved([row[-1] for row in rows]) if self._has_split else [None] * count
-        width, start = len(_TENANT_KNOBS), count * width
+        values = self._decoded(action)
+        start, width = len(self._classes) * self._num_class_knobs, len(_TENANT_KNOBS)
         settings = self.base.model_copy(
             update={
-                "classes": {
-                    name: _class_settings(
-                        self.base.classes[name],
-                        rows[i],
-                        reserved[i],
-                        self._has_ecn[i],
-                        self._has_alpha[i],
-                    )
-                    for i, name in enumerate(self._classes)
-                },
+                "classes": self._class_settings(values),
                 "tenants": self.base.tenants
                 | {
                     name: _sender_settings(
@@ -201,6 +169,31 @@ class KnobSpace:
         if not self._has_queueing:
             return settings
         return self._queueing.decode(settings, values[self._num_others :])
+
+    def decode_classes(self, action: Any) -> dict[str, ClassSettings]:
+        """Of :meth:`decode`, what is of classes; weights, pool shares and shapers as in `base`."""
+        return self._class_settings(self._decoded(action))
+
+    def _decoded(self, action: Any) -> list[float]:
+        """Values of all knobs that there could be."""
+        share = (self.clip(action) + 1.0) / 2.0
+        low, high = self._low[self._chosen], self._high[self._chosen]
+        line = low + share * (high - low)
+        full = self._fixed.copy()
+        full[self._chosen] = np.where(self._is_log[self._chosen], np.exp(line), line)
+        values: list[float] = full.tolist()
+        return values
+
+    def _class_settings(self, values: list[float]) -> dict[str, ClassSettings]:
+        width, count = self._num_class_knobs, len(self._classes)
+        rows = [values[i * width : (i + 1) * width] for i in range(count)]
+        reserved = self._reserved([row[-1] for row in rows]) if self._has_split else [None] * count
+        return {
+            name: _class_settings(
+                self.base.classes[name], rows[i], reserved[i], self._has_ecn[i], self._has_alpha[i]
+            )
+            for i, name in enumerate(self._classes)
+        }
 
     def steps(self, factor: float) -> NDArray[np.float64]:
         """Shape (n,): change of position by which each value is multiplied by a factor.
@@ -253,26 +246,37 @@ class KnobSpace:
         return [float(np.log(max(r, 1.0) / shared)) for r in reserved]
 
 
+def clipped(action: Any, names: Sequence[str]) -> NDArray[np.float64]:
+    """An action as float64; what lies outside of [-1, 1] is moved to the nearest bound.
+
+    Args:
+        action: shape (n,).
+        names: of the n knobs.
+
+    Raises:
+        ActionError: wrong shape, or an entry that is not a finite number.
+    """
+    try:
+        values = np.asarray(action, np.float64)
+    except (TypeError, ValueError):
+        raise ActionError(f"action: numbers are expected, got {action!r}") from None
+    if values.shape != (len(names),):
+        raise ActionError(f"action: shape {values.shape} is not allowed; allowed: {(len(names),)}")
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if len(wrong):
+        i = int(wrong[0])
+        raise ActionError(
+            f"action[{i}] ({names[i]}) = {values[i]} is not allowed; "
+            "allowed: finite numbers, of which those outside of [-1, 1] are clipped"
+        )
+    return np.minimum(np.maximum(values, -1.0), 1.0)
+
+
 def _scaled(table: tuple[tuple[str, float, float, str, bool], ...], scale: float) -> list[Knob]:
     return [
         Knob(name, low * (scale if grows else 1.0), high * (scale if grows else 1.0), unit)
         for name, low, high, unit, grows in table
     ]
-
-
-def _reserve_budget(scenario: Scenario, network: Network, scale: float) -> float:
-    """Bytes that may be reserved at each port, so that every switch keeps a shared pool."""
-    at_switch = network.into_switch
-    into = network.link_dst - network.num_hosts
-    taken = np.zeros(network.num_switches)
-    for index in range(len(scenario.classes)):
-        headroom = headroom_bytes(scenario, network, index)
-        taken += np.bincount(into[at_switch], headroom[at_switch], network.num_switches)
-    if scenario.switch.headroom_pool_bytes is not None:
-        taken[:] = scenario.switch.headroom_pool_bytes
-    ports = np.bincount(into[at_switch], minlength=network.num_switches)
-    room = (scenario.switch.buffer_bytes - taken) / np.maximum(ports, 1)
-    return float(min(MAX_RESERVED_BYTES * scale, MAX_RESERVED_SHARE * room[ports > 0].min()))
 
 
 def _class_settings(

@@ -1,11 +1,11 @@
-"""One agent a tenant, in PettingZoo's parallel form; the core is the single-agent environment.
+"""One agent a tenant, or a switch, in PettingZoo's parallel form.
 
-There is no agent per switch: the knobs of a class are the same in all switches.
+The core is the single-agent environment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from roce_gym.env import RoceEnv
 from roce_gym.errors import ActionError, ConfigError
+from roce_gym.roles import Role, switch_roles, tenant_roles
+from roce_gym.switch_env import SwitchCore
 from roce_gym.tenant_reward import TenantCore
 
 try:
@@ -26,26 +28,38 @@ except ImportError as error:
     ) from error
 
 Floats = NDArray[np.float32]
+AGENTS = ("tenants", "switches", "both")
 REWARDS = ("own", "team")
 KNOB_MODES = ("absolute", "delta")
 """Those in which a mean of what several agents ask for has a meaning."""
 
 
 class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
-    """Each tenant is an agent; all act at once, and an episode ends for all at once.
+    """Tenants, switches or both are agents; all act at once, and an episode ends for all at once.
 
-    * Actions: Box(-1, 1), float32: the knobs of the tenant's traffic class, then the tenant's own,
-      each as in :class:`RoceEnv`; `knob_names(agent)` names them. A class has one setting in all
-      switches; if several tenants share it, it gets the mean of what they ask for, which is the
-      geometric mean where a knob is logarithmic. A knob of nobody keeps its default. With
-      `knob_mode="delta"`, all of this holds for steps.
-    * Observations: Box(0, 1), float32: those entries of the single agent's observation that are of
-      the tenant, of its class, of the fabric, or of knobs it can turn; `observation_names(agent)`
-      names them. `state()` is the single agent's observation: all of it.
+    * Actions: Box(-1, 1), float32, each entry as in :class:`RoceEnv`; `knob_names(agent)` names
+      them. With `knob_mode="delta"`, all of this holds for steps.
+
+      A tenant (`agents="tenants"`) turns the knobs of its traffic class, then its own. A class has
+      one setting in all switches; if several tenants share it, it gets the mean of what they ask
+      for, which is the geometric mean where a knob is logarithmic. A knob of nobody keeps its
+      default.
+
+      A switch (`agents="switches"`) turns ECN and buffer thresholds of every class for its own
+      ports and queues (:class:`roce_gym.switch_knobs.SwitchKnobSpace`), as in ACC (SIGCOMM 2021)
+      each switch tunes its ECN; NICs keep the scenario's settings. With `agents="both"`, tenants
+      turn what is of their NICs beside it, and those with nothing to turn are no agents. Weights,
+      pool shares and shapers of classes stay as in the scenario.
+    * Observations: Box(0, 1), float32: entries of `state()`; `observation_names(agent)` names them.
+      A tenant sees those that are of the tenant, of its class, of the fabric, or of knobs it can
+      turn; a switch those of its own ports and queues (:mod:`roce_gym.switch_observation`) and of
+      its knobs. `state()` is the single agent's observation: all of it, with switches where these
+      are agents.
     * Rewards: with `rewards="own"`, the weighted sum of `completion` of the tenant itself, and of
       `pfc` and `interference` of the fabric, less what they are under the default settings. Their
       mean by the tenants' weights (those without rounds left out) is the single agent's reward.
-      With `rewards="team"`, everybody gets the single agent's reward.
+      With `rewards="team"`, everybody gets the single agent's reward. Where switches are agents,
+      there is only the latter: what tenants lose at one switch alone is not measured.
     * Infos: the single agent's, without what is of other tenants or classes.
 
     Options of `reset` are those of :class:`RoceEnv`.
@@ -61,7 +75,8 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
         self,
         scenario: Any = "noisy_neighbor",
         *,
-        rewards: str = "own",
+        agents: str = "tenants",
+        rewards: str | None = None,
         max_cycles: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -69,18 +84,21 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
 
         Args:
             scenario: as of :class:`RoceEnv`.
-            rewards: `"own"` or `"team"`.
+            agents: who acts: `"tenants"`, `"switches"` or `"both"`. Switches are called as
+                `roce-gym describe` calls them, such as `"switch 16"`.
+            rewards: `"own"` or `"team"`; None: `"own"` for tenants alone, else `"team"`.
             max_cycles: truncates episodes before the scenario's horizon does.
             **kwargs: other arguments of :class:`RoceEnv`.
 
         Raises:
             ConfigError: an argument that is not acceptable, such as `knob_mode="multidiscrete"`.
         """
-        if rewards not in REWARDS:
-            raise ConfigError(
-                f"rewards = {rewards!r} is not allowed; allowed: {', '.join(REWARDS)}"
-            )
-        self.core = TenantCore(scenario, **kwargs)
+        self._rewards = _rewards_for(agents, rewards)
+        self.core: Any = (
+            TenantCore(scenario, **kwargs)
+            if agents == "tenants"
+            else SwitchCore(scenario, with_tenants=agents == "both", **kwargs)
+        )
         mode = self.core.scenario.control.knob_mode
         if mode not in KNOB_MODES:
             raise ConfigError(
@@ -89,16 +107,14 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
             )
         self.max_cycles = max_cycles
         self.render_mode = self.core.render_mode
-        self._rewards = rewards
-        tenants = self.core.scenario.tenants
-        self.possible_agents = [tenant.name for tenant in tenants]
+        self._roles = self._cast(agents)
+        self.possible_agents = list(self._roles)
         self.agents: list[str] = []
-        self._class = {tenant.name: tenant.traffic_class for tenant in tenants}
-        classes = [c.name for c in self.core.scenario.classes]
-        self._owners = {*self.possible_agents, *classes}
+        self._owners = {t.name for t in self.core.scenario.tenants}
+        self._owners |= {c.name for c in self.core.scenario.classes}
         knobs, eyes = self.core.knobs.names, self.core.observation_names
-        self._knobs = {a: np.flatnonzero([self._turns(a, k) for k in knobs]) for a in self._class}
-        self._eyes = {a: np.flatnonzero([self._sees(a, e) for e in eyes]) for a in self._class}
+        self._knobs = {a: _which(role.turns, knobs) for a, role in self._roles.items()}
+        self._eyes = {a: _which(role.sees, eyes) for a, role in self._roles.items()}
         self.action_spaces = {
             a: Box(-1.0, 1.0, (len(indices),), np.float32) for a, indices in self._knobs.items()
         }
@@ -110,13 +126,23 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
         for indices in self._knobs.values():
             self._voters[indices] += 1
 
-    def _turns(self, agent: str, knob: str) -> bool:
-        kind, owner, *_ = knob.split("/")
-        return (kind, owner) in (("tenant", agent), ("class", self._class[agent]))
-
-    def _sees(self, agent: str, entry: str) -> bool:
-        kind, _, rest = entry.partition("/")
-        return kind == "fabric" or self._turns(agent, rest if kind == "knob" else entry)
+    def _cast(self, agents: str) -> dict[str, Role]:
+        """Roles of all agents, by name."""
+        tenants = tenant_roles(self.core.scenario)
+        if agents == "tenants":
+            return tenants
+        switches = switch_roles(self.core.knobs.switches)
+        if agents == "switches":
+            return switches
+        names = self.core.knobs.names
+        tenants = {a: role for a, role in tenants.items() if any(map(role.turns, names))}
+        for name in tenants:
+            if name in switches:
+                raise ConfigError(
+                    f"tenants.name = {name!r} is the name of a switch, which is an agent, too; "
+                    "allowed: any other"
+                )
+        return tenants | switches
 
     def knob_names(self, agent: str) -> tuple[str, ...]:
         """Of the entries of its action."""
@@ -174,10 +200,9 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
         agents = self.agents
         if terminated or truncated:
             self.agents = []
-        own = self.core.rewards()
         return (
             self._seen(),
-            {a: own[a] if self._rewards == "own" else total for a in agents},
+            self.core.rewards() if self._rewards == "own" else dict.fromkeys(agents, total),
             dict.fromkeys(agents, terminated),
             dict.fromkeys(agents, truncated),
             self._told(info),
@@ -206,7 +231,8 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
         assert self.core.fabric is not None
         if self.core.scenario.control.knob_mode == "delta":
             return np.zeros(len(self._voters))
-        return self.core.knobs.encode(self.core.fabric.settings).astype(np.float64)
+        kept: NDArray[np.float32] = self.core.knobs.encode(self.core.fabric.settings)
+        return kept.astype(np.float64)
 
     def _seen(self) -> dict[str, Floats]:
         return {agent: self._state[indices] for agent, indices in self._eyes.items()}
@@ -215,7 +241,7 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
         return {agent: dict(self._of(agent, info.items())) for agent in self.possible_agents}
 
     def _of(self, agent: str, items: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
-        others = self._owners - {agent, self._class[agent]}
+        others = self._owners - set(self._roles[agent].owners)
         return ((key, value) for key, value in items if key.rpartition("/")[2] not in others)
 
     def state(self) -> Floats:
@@ -226,7 +252,8 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
         """
         if self.core.fabric is None:
             raise ResetNeeded("state() needs reset() first: no episode was started")
-        return self._state.copy()
+        state: Floats = self._state.copy()
+        return state
 
     def render(self) -> Any:
         """As :meth:`RoceEnv.render`."""
@@ -235,6 +262,30 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
     def close(self) -> None:
         """As :meth:`RoceEnv.close`."""
         self.core.close()
+
+
+def _rewards_for(agents: str, rewards: str | None) -> str:
+    """What agents are paid, if they are those that there can be."""
+    _check("agents", agents, AGENTS)
+    if agents == "tenants":
+        return _check("rewards", rewards or "own", REWARDS)
+    if rewards == "own":
+        raise ConfigError(
+            f"rewards = 'own' is not allowed with agents = {agents!r}: what tenants lose at one "
+            "switch is not measured, since flows cross several; allowed: team"
+        )
+    return _check("rewards", rewards or "team", REWARDS)
+
+
+def _check(field: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise ConfigError(f"{field} = {value!r} is not allowed; allowed: {', '.join(allowed)}")
+    return value
+
+
+def _which(is_own: Callable[[str], bool], names: Iterable[str]) -> NDArray[np.intp]:
+    """Positions of names that are an agent's."""
+    return np.flatnonzero([is_own(name) for name in names])
 
 
 def parallel_env(scenario: Any = "noisy_neighbor", **kwargs: Any) -> RoceParallelEnv:

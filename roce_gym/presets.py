@@ -8,10 +8,18 @@ the firmware's defaults and the DCQCN paper's are absolute.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from roce_gym.config import BufferConfig, ClassSettings, DcqcnConfig, EcnConfig, Scenario, Settings
+from roce_gym.config import (
+    BufferConfig,
+    ClassSettings,
+    DcqcnConfig,
+    EcnConfig,
+    Scenario,
+    Settings,
+    SwitchOverride,
+)
 from roce_gym.errors import ConfigError
 
 REFERENCE_RATE_GBPS = 100.0
@@ -190,18 +198,20 @@ def resolve_settings(
         scenario: values it gives for a class or tenant win over the scenario's own preset.
         host_rate_gbps: the preset is scaled to this rate.
         preset: if given, replaces the scenario's preset and everything the scenario gives
-            for ECN and DCQCN; only where it does not mark at all do lossy classes keep their
-            marks. Weights and shapers are the scenario's in any case.
+            for ECN and DCQCN, also at some switches only; only where it does not mark at all do
+            lossy classes keep their marks. Weights, shapers and thresholds of buffers at some
+            switches only are the scenario's in any case.
     """
     chosen = get_preset(scenario.preset if preset is None else preset)
     ecn, dcqcn = chosen.ecn(host_rate_gbps), chosen.dcqcn(host_rate_gbps)
     own = preset is None
     # Without PFC and without marks a lossy class would have nothing but drops to tell senders by.
     of_scenario = get_preset(scenario.preset).ecn(host_rate_gbps)
+    keep_ecn = {c.name for c in scenario.classes if own or not (c.lossless or ecn.enabled)}
     return Settings(
         classes={
             c.name: ClassSettings(
-                ecn=c.ecn or of_scenario if own or not (c.lossless or ecn.enabled) else ecn,
+                ecn=(c.ecn or of_scenario) if c.name in keep_ecn else ecn,
                 buffer=_buffer(scenario, c.buffer, chosen.buffer),
                 weight=c.weight,
                 shaper=c.shaper,
@@ -211,7 +221,17 @@ def resolve_settings(
         tenants={t.name: t.dcqcn if own and t.dcqcn else dcqcn for t in scenario.tenants},
         senders={t.name: t.own_sender for t in scenario.tenants if t.own_sender is not None},
         shapers={t.name: t.shaper for t in scenario.tenants if t.shaper is not None},
+        switch_overrides=tuple(_kept(one, keep_ecn) for one in scenario.switch.overrides),
     )
+
+
+def _kept(override: SwitchOverride, keep_ecn: Collection[str]) -> SwitchOverride:
+    """An override without its ECN, but for some classes."""
+    classes = {
+        name: one if name in keep_ecn else one.model_copy(update={"ecn": None})
+        for name, one in override.classes.items()
+    }
+    return override.model_copy(update={"classes": classes})
 
 
 def _buffer(

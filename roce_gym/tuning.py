@@ -22,6 +22,7 @@ from roce_gym.queueing import Queueing
 from roce_gym.sim import types as t
 from roce_gym.sim.cc.records import qp_records, tenant_params
 from roce_gym.sim.cc.registry import ALGORITHMS
+from roce_gym.switch_settings import by_switch
 from roce_gym.topology.graph import NVLINK_CREDIT_BYTES, Network
 from roce_gym.units import mbps_to_bps, us_to_ps
 
@@ -62,7 +63,7 @@ class Tuner:
     """Applies :class:`Settings` to a state; precomputes what does not change."""
 
     def __init__(self, scenario: Scenario, network: Network) -> None:
-        self._scenario = scenario
+        self._scenario, self._network = scenario, network
         self._num_classes = len(scenario.classes) + 1
         self._internal = {
             scenario.classes[c].name: i + 1 for i, c in enumerate(class_order(scenario))
@@ -75,6 +76,7 @@ class Tuner:
             powers if scenario.switch.alpha_scales_with_rate else np.ones_like(powers)
         )
         self._nvlink = np.flatnonzero(network.is_nvlink)
+        self._num_hosts = network.num_hosts
         self._num_servers, self._num_places = network.num_servers, network.num_places
         self._at_switch = np.flatnonzero(network.link_dst >= network.num_hosts)
         self._switch = network.link_dst[self._at_switch] - network.num_hosts
@@ -93,11 +95,15 @@ class Tuner:
         check_names(self._scenario, settings)
         self._queueing.check(settings)
         old = self._last
-        reserved = sum(c.buffer.reserved_bytes for c in settings.classes.values())
+        kinds, kind_of = by_switch(settings, self._network)
+        reserves = [sum(c.buffer.reserved_bytes for c in kind.values()) for kind in kinds]
+        reserved = np.array(reserves, np.int64)[kind_of[self._num_hosts :]]
         pools = self._queueing.pools(settings, self._room(state, reserved))
+        overrides = settings.switch_overrides
         for name, chosen in settings.classes.items():
-            if old is None or old.classes[name] != chosen:
-                self._apply_class(state, self._internal[name], chosen)
+            if old is None or (old.classes[name], old.switch_overrides) != (chosen, overrides):
+                column = self._internal[name]
+                self._apply_class(state, column, [kind[name] for kind in kinds], kind_of)
         for i, tenant in enumerate(self._scenario.tenants):
             new = sender_settings(tenant, settings)
             before = None if old is None else sender_settings(tenant, old)
@@ -116,8 +122,11 @@ class Tuner:
         """The state holds these settings already (it was restored)."""
         self._last = settings
 
-    def _room(self, state: t.State, reserved: int) -> NDArray[np.int64]:
-        """Bytes of each switch's buffer less headroom and reserve; not checked inside servers."""
+    def _room(self, state: t.State, reserved: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Bytes of each switch's buffer less headroom and reserve; not checked inside servers.
+
+        `reserved`: shape (num_switches,), bytes at a port.
+        """
         headroom = state.ingress["headroom"].reshape(-1, self._num_classes)[self._at_switch]
         shared_headroom = self._scenario.switch.headroom_pool_bytes
         per_port = headroom.sum(axis=1, dtype=np.int64) if shared_headroom is None else 0
@@ -126,43 +135,60 @@ class Tuner:
             - (shared_headroom or 0)
             - np.bincount(
                 self._switch,
-                weights=np.full(len(self._switch), reserved) + per_port,
+                weights=reserved[self._switch] + per_port,
                 minlength=self._num_switches,
             ).astype(np.int64)
         )
         short = room[self._num_servers :]
         if (short < 0).any():
+            fullest = self._num_servers + int(short.argmin())
             raise TuningError(
-                f"buffer.reserved_bytes: reserve ({reserved} bytes a port) and headroom exceed "
-                f"switch.buffer_bytes = {self._scenario.switch.buffer_bytes} by {int(-short.min())}"
+                f"buffer.reserved_bytes: reserve ({reserved[fullest]} bytes a port) and headroom "
+                f"exceed switch.buffer_bytes = {self._scenario.switch.buffer_bytes} by "
+                f"{-room[fullest]}"
             )
         return room
 
-    def _apply_class(self, state: t.State, cls: int, chosen: ClassSettings) -> None:
+    def _apply_class(
+        self, state: t.State, cls: int, chosen: list[ClassSettings], kind_of: NDArray[np.intp]
+    ) -> None:
+        """Writes what holds for a class: `chosen` by kind of node, `kind_of` by node."""
+        sender, receiver = kind_of[self._network.link_src], kind_of[self._network.link_dst]
         queue = state.queue.reshape(-1, self._num_classes)[:, cls]
-        ecn = chosen.ecn
-        if ecn.enabled:
-            queue["kmin"] = self._at_port_rate(ecn.kmin_bytes)
-            queue["kmax"] = self._at_port_rate(ecn.kmax_bytes)
-        else:
-            queue["kmin"] = queue["kmax"] = _NEVER_MARK
-        queue["pmax"] = ecn.pmax
+        lines = [c.ecn for c in chosen]
+        for field in ("kmin", "kmax"):
+            given = [getattr(e, f"{field}_bytes") if e.enabled else None for e in lines]
+            queue[field] = self._at_port_rate(given, sender)
+        queue["pmax"] = np.array([e.pmax for e in lines])[sender]
         ingress = state.ingress.reshape(-1, self._num_classes)[:, cls]
-        alpha = chosen.buffer.alpha
-        ingress["alpha"] = np.minimum(alpha * self._alpha_scale, max(alpha, 1.0))
-        static = chosen.buffer.static_threshold_bytes
-        ingress["static_threshold"] = t.NONE if static is None else static
-        ingress["reserved"] = chosen.buffer.reserved_bytes
+        buffers = [c.buffer for c in chosen]
+        alpha = np.array([b.alpha for b in buffers])[receiver]
+        ingress["alpha"] = np.minimum(alpha * self._alpha_scale, np.maximum(alpha, 1.0))
+        static = [b.static_threshold_bytes for b in buffers]
+        thresholds = np.array([t.NONE if x is None else x for x in static], np.int64)
+        ingress["static_threshold"] = thresholds[receiver]
+        ingress["reserved"] = np.array([b.reserved_bytes for b in buffers], np.int64)[receiver]
         queue["kmin"][self._nvlink] = queue["kmax"][self._nvlink] = _NEVER_MARK
         ingress["static_threshold"][self._nvlink] = NVLINK_CREDIT_BYTES
         ingress["reserved"][self._nvlink] = 0
 
-    def _at_port_rate(self, threshold_bytes: int) -> NDArray[np.int64]:
-        """Shape (num_links,), int64: a threshold given at host rate, at each link's rate."""
-        if not self._scenario.switch.ecn_scales_with_rate:
-            return np.full(len(self._rate_index), threshold_bytes, np.int64)
-        scaled = [threshold_bytes * int(rate) // self._host_rate_bps for rate in self._rates_bps]
-        return np.minimum(scaled, _NEVER_MARK)[self._rate_index]
+    def _at_port_rate(
+        self, given_bytes: list[int | None], kind: NDArray[np.intp]
+    ) -> NDArray[np.int64]:
+        """Shape (num_links,), int64: a threshold at each link's rate.
+
+        Args:
+            given_bytes: at host rate, by kind of node; None where nothing is marked.
+            kind: shape (num_links,), of the node that sends.
+        """
+        rates = [self._host_rate_bps] * len(self._rates_bps)
+        if self._scenario.switch.ecn_scales_with_rate:
+            rates = [int(rate) for rate in self._rates_bps]
+        scaled = [
+            [_NEVER_MARK if x is None else x * rate // self._host_rate_bps for rate in rates]
+            for x in given_bytes
+        ]
+        return np.minimum(scaled, _NEVER_MARK)[kind, self._rate_index]
 
 
 def apply_sender(state: t.State, tenant: int, config: SenderConfig) -> None:

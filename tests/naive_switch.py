@@ -8,7 +8,7 @@ import naive_dscp
 from naive_cc import Hop
 from naive_state import ECN, Input, Link, Packet, Switch, uniform
 
-from roce_gym.config import BufferConfig, TrafficClass
+from roce_gym.config import BufferConfig, ClassOverride, EcnConfig, TrafficClass
 from roce_gym.units import PS_PER_S
 
 
@@ -35,8 +35,28 @@ class Switches:
                 factor *= 2
         return factor
 
+    def _overrides(self, node: int, c: int) -> list[ClassOverride]:
+        """What holds at a switch in place of the class's settings, the last one first."""
+        label, tier = int(self.network.node_label[node]), self.network.tier(node)
+        if node < self.network.num_hosts + self.network.num_servers:
+            return []
+        return [
+            one.classes[self.classes[c].name]
+            for one in reversed(self.settings.switch_overrides)
+            if self.classes[c].name in one.classes and (label in one.switches or tier == one.tier)
+        ]
+
+    def _ecn(self, node: int, c: int) -> EcnConfig:
+        given = [one.ecn for one in self._overrides(node, c) if one.ecn is not None]
+        return given[0] if given else self.settings.classes[self.classes[c].name].ecn
+
     def _buffer(self, c: int) -> BufferConfig:
         return self.settings.classes[self.classes[c].name].buffer
+
+    def _reserved(self, slot: Input) -> int:
+        overrides = self._overrides(self.links[slot.link].dst, slot.cls)
+        given = [one.reserved_bytes for one in overrides if one.reserved_bytes is not None]
+        return given[0] if given else self._buffer(slot.cls).reserved_bytes
 
     def _label_pools(self) -> list[object]:
         """What the pools of a switch are called; None is for classes without one of their own."""
@@ -58,7 +78,7 @@ class Switches:
     def _pool(self, switch: Switch, c: int) -> int:
         """Bytes of the pool of a class."""
         common = self.scenario.switch.headroom_pool_bytes
-        private = sum(self._buffer(i.cls).reserved_bytes for i in switch.inputs)
+        private = sum(self._reserved(i) for i in switch.inputs)
         private += sum(i.headroom for i in switch.inputs) if common is None else common
         room = self.scenario.switch.buffer_bytes - private
         shares = [0.0] * len(self.pool_labels)
@@ -73,14 +93,18 @@ class Switches:
         return self._pool(switch, c) - switch.shared[self._pool_of(c)]
 
     def _threshold(self, switch: Switch, slot: Input) -> int:
-        buffer = self._buffer(slot.cls)
-        if buffer.static_threshold_bytes is not None:
-            return buffer.static_threshold_bytes
-        alpha = min(buffer.alpha * slot.alpha_factor, max(buffer.alpha, 1.0))
+        base, static = self._buffer(slot.cls).alpha, self._buffer(slot.cls).static_threshold_bytes
+        for one in self._overrides(self.links[slot.link].dst, slot.cls):
+            if one.alpha is not None or one.static_threshold_bytes is not None:
+                base, static = one.alpha, one.static_threshold_bytes
+                break
+        if static is not None:
+            return static
+        alpha = min(base * slot.alpha_factor, max(base, 1.0))
         return max(0, int(alpha * self._free(switch, slot.cls)))
 
     def _used(self, slot: Input) -> int:
-        return max(0, slot.bytes - self._buffer(slot.cls).reserved_bytes)
+        return max(0, slot.bytes - self._reserved(slot))
 
     def _forward(self, link: Link, packet: Packet, t: int) -> None:
         packet.hop += 1
@@ -97,7 +121,7 @@ class Switches:
                 self.watchdog_drops[port][index] += 1
                 return
         m, u = self._threshold(switch, slot), self._used(slot)
-        beyond = slot.bytes + s - self._buffer(c).reserved_bytes
+        beyond = slot.bytes + s - self._reserved(slot)
         over = beyond > 0 and (beyond > m or beyond - u > self._free(switch, c))
         output = self.links[chosen]
         # `over` implies the bracket of the rule for dropping; without it the packet fits in the
@@ -190,7 +214,7 @@ class Switches:
         self._check_resume(switch, slot, t)
 
     def _is_marked(self, output: Link, c: int, n: int) -> bool:
-        ecn = self.settings.classes[self.classes[c].name].ecn
+        ecn = self._ecn(output.src, c)
         if not ecn.enabled:
             return False
         kmin, kmax = ecn.kmin_bytes, ecn.kmax_bytes

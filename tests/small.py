@@ -33,12 +33,20 @@ SMALL = {
     "control": {"interval_us": 50, "horizon_us": 500},
 }
 
+RING = SMALL["tenants"][0] | {"jobs": [{"kind": "ring_all_reduce", "bytes": 100_000}]}
+"""The ring, whatever the seed."""
+
+TWO = SMALL | {
+    "topology": {"kind": "dumbbell", "hosts_per_side": 3, "trunk_rate_gbps": 100},
+    "tenants": [RING, SMALL["tenants"][1]],
+}
+"""The same on two switches: hosts 0, 1, 2 at switch 6, the others at switch 7."""
+
 
 def parts(raw=None, seed=0):
     """Scenario, network and plan; `SMALL` with its ring at 100,000 bytes unless given."""
     if raw is None:
-        ring = SMALL["tenants"][0] | {"jobs": [{"kind": "ring_all_reduce", "bytes": 100_000}]}
-        raw = SMALL | {"tenants": [ring, SMALL["tenants"][1]]}
+        raw = SMALL | {"tenants": [RING, SMALL["tenants"][1]]}
     scenario = validate_scenario(raw)
     network = build_network(scenario.topology)
     return scenario, network, make_plan(scenario, network, seed)

@@ -171,3 +171,22 @@ def test_set__scenario_fields():
     case = case_of("noisy_neighbor", "--set", "nic.mtu_bytes=1024", "--set", "topology.spines=2")
     assert case.base.nic.mtu_bytes == 1024
     assert case.network.num_switches == 6
+
+
+def test_describe__switches_that_differ(command):
+    overrides = (
+        "switch.overrides=[{tier: spine, classes: {training: {ecn: {kmin_bytes: 100000, "
+        "kmax_bytes: 400000, pmax: 0.5}}}}, {switches: [17], classes: {training: {alpha: 0.03125, "
+        "reserved_bytes: 9096}, checkpoint: {static_threshold_bytes: 60000}}}]"
+    )
+    text = command("describe", "noisy_neighbor", "--set", overrides)
+    rows = text.split("switch overrides\n")[1].split("\n\n")[0].splitlines()
+    assert [row.strip() for row in rows] == [
+        "all of tier spine  training: ECN 100,000 … 400,000 B, pmax 0.5",
+        "switch 17          training: alpha 0.03125, reserve 9,096 B/port",
+        "switch 17          checkpoint: threshold 60,000 B",
+    ]
+    # 6 ports with 9,096 and 4,096 bytes; the other leaves have 2 x 4,096.
+    assert "reserved             79,152 B" in text and "at                   switch 17" in text
+    plain = command("describe", "noisy_neighbor")
+    assert "switch overrides" not in plain and "reserved             49,152 B" in plain

@@ -239,3 +239,15 @@ def test_run__drops_by_the_limit_of_an_egress_queue(command, flows):
     assert by_cause.pop("egress queue limit") == {"switch 4 -> host 2"}
     assert by_cause["buffer full"] <= {"host 0 -> switch 4", "host 1 -> switch 4"}
     assert "at switch 4 -> host 2 (roce): egress queue limit" in command(*run)
+
+
+def test_run__the_longest_queue_is_compared_with_its_own_switch(command):
+    every = "{enabled: true, kmin_bytes: 111000, kmax_bytes: 222000, pmax: 0.5}"
+    tiers = ", ".join(
+        f"{{tier: {t}, classes: {{training: {{ecn: {every}}}, checkpoint: {{ecn: {every}}}}}}}"
+        for t in ("leaf", "spine")
+    )
+    arguments = ("noisy_neighbor", "--duration-us", "500", "--json")
+    found = json.loads(command("run", *arguments, "--set", f"switch.overrides=[{tiers}]"))
+    assert found["fabric"]["queue_max_kmin_bytes"] == 111_000
+    assert found["fabric"]["queue_max_kmax_bytes"] == 222_000

@@ -7,8 +7,9 @@ from small import SMALL, parts
 from roce_gym.config import Settings, validate_scenario
 from roce_gym.errors import ActionError
 from roce_gym.fabric import Fabric
-from roce_gym.knobs import LOGIT_RANGE, MAX_RESERVED_BYTES, KnobSpace
+from roce_gym.knobs import LOGIT_RANGE, KnobSpace
 from roce_gym.presets import PRESETS, resolve_settings
+from roce_gym.reserve_budget import MAX_RESERVED_BYTES
 from roce_gym.scenario_file import load_scenario
 from roce_gym.topology import build_network
 

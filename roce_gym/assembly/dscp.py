@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from roce_gym.config import (
     CODES_PER_PRIORITY,
-    DscpConfig,
     Scenario,
     TrafficClass,
     job_class,
@@ -18,7 +17,8 @@ from roce_gym.config import (
 )
 from roce_gym.errors import ConfigError
 from roce_gym.sim import types as t
-from roce_gym.topology.graph import NVSWITCH, Network
+from roce_gym.topology.graph import Network
+from roce_gym.topology.selection import ethernet_switches, select_switches
 from roce_gym.workload.plan import Plan
 
 
@@ -74,9 +74,12 @@ def switch_maps(scenario: Scenario, network: Network) -> list[SwitchMap]:
     assert dscp is not None
     codes = {marking.dscp for kinds in markings(scenario).values() for marking in kinds}
     by_priority = {c.priority: c.name for c in scenario.classes}
-    concerned = [_switches(i, dscp, network) for i in range(len(dscp.overrides))]
+    concerned = [
+        select_switches(one, f"switch.dscp.overrides.{i}", network)
+        for i, one in enumerate(dscp.overrides)
+    ]
     maps = []
-    for node in range(network.num_hosts + network.num_servers, len(network.node_label)):
+    for node in ethernet_switches(network):
         chosen, default = dict(dscp.map), dscp.default
         priorities = {c.name: c.priority for c in scenario.classes}
         for one, nodes in zip(dscp.overrides, concerned, strict=True):
@@ -100,26 +103,6 @@ def switch_maps(scenario: Scenario, network: Network) -> list[SwitchMap]:
             classes[code] = name
         maps.append(SwitchMap(classes, priorities))
     return maps
-
-
-def _switches(index: int, dscp: DscpConfig, network: Network) -> set[int]:
-    """Nodes that an override is about."""
-    one, place = dscp.overrides[index], f"switch.dscp.overrides.{index}"
-    first = network.num_hosts + network.num_servers
-    nodes = range(first, len(network.node_label))
-    if one.tier is not None:
-        tiers = sorted({network.tier(node) for node in nodes} - {NVSWITCH})
-        if one.tier not in tiers:
-            raise ConfigError(f"{place}.tier = {one.tier!r} does not exist; allowed: {tiers}")
-        return {node for node in nodes if network.tier(node) == one.tier}
-    labels = {int(network.node_label[node]): node for node in nodes}
-    for label in one.switches:
-        if label not in labels:
-            raise ConfigError(
-                f"{place}.switches: node {label} is no switch; allowed: within "
-                f"{min(labels)} … {max(labels)}"
-            )
-    return {labels[label] for label in one.switches}
 
 
 def _require_unique(switch: str, priorities: Mapping[str, int]) -> None:

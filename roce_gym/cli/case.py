@@ -123,4 +123,5 @@ def _with_settings(base: Scenario, settings: Settings) -> Scenario:
         )
         for t in base.tenants
     )
-    return base.model_copy(update={"classes": classes, "tenants": tenants})
+    switch = base.switch.model_copy(update={"overrides": settings.switch_overrides})
+    return base.model_copy(update={"classes": classes, "tenants": tenants, "switch": switch})

@@ -15,6 +15,7 @@ from roce_gym.cli.dscp_results import describe_dscp
 from roce_gym.cli.text import to_json
 from roce_gym.config import pool_numbers, pool_sizes
 from roce_gym.knobs import KnobSpace
+from roce_gym.switch_settings import by_switch
 
 
 def describe(arguments: argparse.Namespace) -> int:
@@ -58,7 +59,9 @@ def _buffer(case: Case) -> dict[str, Any]:
     sums = {
         name: np.bincount(switch, values, net.num_switches) for name, values in headroom.items()
     }
-    reserved = sum(c.buffer.reserved_bytes for c in case.settings.classes.values())
+    kinds, kind_of = by_switch(case.settings, net)
+    reserves = [sum(c.buffer.reserved_bytes for c in kind.values()) for kind in kinds]
+    reserved = np.array(reserves)[kind_of[net.num_hosts :]]
     shared_headroom = case.scenario.switch.headroom_pool_bytes
     in_headroom = np.sum(list(sums.values()), axis=0)
     if shared_headroom is not None:
@@ -72,7 +75,7 @@ def _buffer(case: Case) -> dict[str, Any]:
         "switch": net.describe(net.num_hosts + fullest),
         "ports": int(ports[fullest]),
         "headroom_bytes": int(in_headroom[fullest]),
-        "reserved_bytes": int(reserved * ports[fullest]),
+        "reserved_bytes": int(reserved[fullest] * ports[fullest]),
         "shared_bytes": room,
         "pools": _pools(case, room),
         "classes": {

@@ -8,7 +8,7 @@ from roce_gym.asics import ASICS
 from roce_gym.cli.case import Case
 from roce_gym.cli.catalogue import describe_asic
 from roce_gym.cli.text import number, percent, short, table
-from roce_gym.config import BufferConfig, NicConfig
+from roce_gym.config import BufferConfig, ClassOverride, NicConfig
 
 
 def shaper_rows(case: Case) -> list[tuple[str, str]]:
@@ -59,6 +59,32 @@ def class_table(case: Case, buffer: dict[str, Any]) -> str:
         "XON below B,headroom B/port,total B,of buffer"
     ).split(",")
     return table(head, rows, text_columns=3)
+
+
+def override_rows(case: Case) -> list[tuple[str, str]]:
+    """What some switches have in place of the above; a later row holds over an earlier one."""
+    rows = []
+    for one in case.settings.switch_overrides:
+        labels = " ".join(map(str, one.switches))
+        named = f"switch{'es' if len(one.switches) > 1 else ''} {labels}"
+        which = f"all of tier {one.tier}" if one.tier else named
+        for name, chosen in one.classes.items():
+            rows.append((which, f"{name}: {_override(chosen)}"))
+    return rows
+
+
+def _override(chosen: ClassOverride) -> str:
+    parts, ecn = [], chosen.ecn
+    if ecn is not None:
+        line = f"{number(ecn.kmin_bytes)} … {number(ecn.kmax_bytes)} B, pmax {ecn.pmax:g}"
+        parts.append(f"ECN {line if ecn.enabled else 'off'}")
+    if chosen.alpha is not None:
+        parts.append(f"alpha {short(chosen.alpha)}")
+    if chosen.static_threshold_bytes is not None:
+        parts.append(f"threshold {number(chosen.static_threshold_bytes)} B")
+    if chosen.reserved_bytes is not None:
+        parts.append(f"reserve {number(chosen.reserved_bytes)} B/port")
+    return ", ".join(parts) or "as the others"
 
 
 def _queue_limit(buffer: BufferConfig) -> str:

@@ -10,6 +10,7 @@ from roce_gym.cli.describe_devices import (
     buffer_rows,
     class_table,
     nic_rows,
+    override_rows,
     pfc_rows,
     shaper_rows,
 )
@@ -50,6 +51,7 @@ def describe_in_text(case: Case, found: dict[str, Any]) -> str:
         ),
         "topology\n" + facts(_topology_rows(case, found["network"])),
         "traffic classes\n" + class_table(case, found["buffer"]),
+        *(["switch overrides\n" + facts(rows)] if (rows := override_rows(case)) else []),
         *(["DSCP to class\n" + facts(list(dscp_rows(found["dscp"])))] if found["dscp"] else []),
         "switch buffer\n" + facts(buffer_rows(case, found["buffer"])),
         "PFC\n" + facts(pfc_rows(case)),

@@ -12,6 +12,7 @@ from roce_gym.assembly.link_events import loss_causes
 from roce_gym.cli.pfc_results import drops_by_cause, facing, leading, pfc_results
 from roce_gym.cli.tally import Tally
 from roce_gym.config import Scenario, Settings
+from roce_gym.switch_settings import by_switch
 from roce_gym.topology.graph import Network
 from roce_gym.units import PS_PER_S, us_to_ps
 
@@ -75,7 +76,7 @@ def _queue_results(
     queues = tally.queue_max_bytes[out]
     row, column = np.unravel_index(int(queues.argmax()), queues.shape)
     link, chosen = int(out[row]), scenario.classes[int(column)]
-    ecn = settings.classes[chosen.name].ecn
+    ecn = by_switch(settings, network).at(int(network.link_src[link]))[chosen.name].ecn
     rate, host_rate = int(network.link_rate_bps[link]), network.host_rate_bps
     scale = rate / host_rate if scenario.switch.ecn_scales_with_rate else 1.0
     highest, buffer = int(queues[row, column]), scenario.switch.buffer_bytes

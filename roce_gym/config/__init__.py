@@ -39,6 +39,7 @@ from roce_gym.config.scenario import (
     job_class,
     validate_scenario,
 )
+from roce_gym.config.selector import SwitchSelector
 from roce_gym.config.senders import (
     SENDER_CONFIGS,
     AlgorithmName,
@@ -52,10 +53,12 @@ from roce_gym.config.settings import (
     MAX_WEIGHT,
     MIN_SHAPER_GBPS,
     BufferConfig,
+    ClassOverride,
     ClassSettings,
     EcnConfig,
     Settings,
     ShaperConfig,
+    SwitchOverride,
 )
 from roce_gym.config.tcp import DctcpConfig, RenoConfig
 from roce_gym.config.tenants import (
@@ -89,6 +92,7 @@ __all__ = [
     "AlgorithmName",
     "AllToAll",
     "BufferConfig",
+    "ClassOverride",
     "ClassSettings",
     "Clos3",
     "Collective",
@@ -141,6 +145,8 @@ __all__ = [
     "Storm",
     "SwiftConfig",
     "SwitchConfig",
+    "SwitchOverride",
+    "SwitchSelector",
     "Tenant",
     "TimelyConfig",
     "Topology",

@@ -9,7 +9,13 @@ from pydantic import Field, model_validator
 from roce_gym.asics import ASICS, Asic, AsicName
 from roce_gym.config.dscp import Dscp, DscpConfig
 from roce_gym.config.fields import MAX_PRIORITIES, Bytes, Model, NonNegative, Positive
-from roce_gym.config.settings import MAX_WEIGHT, BufferConfig, EcnConfig, ShaperConfig
+from roce_gym.config.settings import (
+    MAX_WEIGHT,
+    BufferConfig,
+    EcnConfig,
+    ShaperConfig,
+    SwitchOverride,
+)
 
 XON_OFFSET_BYTES = 3072
 
@@ -108,9 +114,10 @@ def with_default_alpha(raw: Any, alpha: float) -> Any:
 
 
 class SwitchConfig(Model):
-    """Switches, all alike. 16 MiB matches a shared-buffer switch of the 3.2 Tb/s class.
+    """Switches, alike but for `overrides` and those of `dscp`.
 
-    An `asic` gives `buffer_bytes`, and `alpha` of classes, where the scenario does not.
+    16 MiB matches a shared-buffer switch of the 3.2 Tb/s class. An `asic` gives
+    `buffer_bytes`, and `alpha` of classes, where the scenario does not.
     """
 
     asic: AsicName | None = Field(None, description="see roce_gym/asics.py")
@@ -133,6 +140,9 @@ class SwitchConfig(Model):
         None,
         description="bytes of weight 1 in a round of DWRR; None: the least with which every class "
         "can send the largest frame in each round",
+    )
+    overrides: tuple[SwitchOverride, ...] = Field(
+        (), description="switches whose ECN and buffer thresholds are not those of `classes`"
     )
 
     @model_validator(mode="after")

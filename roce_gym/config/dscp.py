@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from roce_gym.config.fields import MAX_PRIORITIES, HostId, Model
+from roce_gym.config.fields import MAX_PRIORITIES, Model
+from roce_gym.config.selector import SwitchSelector
 
 MAX_DSCP = 63
 """6 bits (RFC 2474)."""
@@ -20,15 +21,12 @@ Dscp = Annotated[int, Field(ge=0, le=MAX_DSCP)]
 Priority = Annotated[int, Field(ge=0, lt=MAX_PRIORITIES)]
 
 
-class DscpOverride(Model):
+class DscpOverride(SwitchSelector):
     """Switches that are configured otherwise than the rest, by mistake or on purpose.
 
-    Exactly one of `switches` and `tier` says which. Where several entries concern a switch, the
-    later one holds.
+    Where several entries concern a switch, the later one holds.
     """
 
-    switches: tuple[HostId, ...] = Field((), description="node ids, those of a topology file")
-    tier: str | None = Field(None, description="all of one kind: leaf, spine, core")
     inherit: bool = Field(
         True, description="False: nothing holds of switch.dscp.map and default, nor of the above"
     )
@@ -38,15 +36,6 @@ class DscpOverride(Model):
         default_factory=dict,
         description="classes whose PFC frames carry, and obey, another priority here",
     )
-
-    @model_validator(mode="after")
-    def _says_which(self) -> DscpOverride:
-        if bool(self.switches) == (self.tier is not None):
-            raise ValueError(
-                f"switches = {list(self.switches)} and tier = {self.tier!r}: exactly one of them "
-                "has to say which switches are meant"
-            )
-        return self
 
 
 class DscpConfig(Model):

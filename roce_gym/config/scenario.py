@@ -126,6 +126,8 @@ class Scenario(Model):
             for key, value in (("ack_class", self.nic.ack_class), ("cnp_class", self.nic.cnp_class))
             if value is not None
         ]
+        for i, override in enumerate(self.switch.overrides):
+            used += [(f"switch.overrides.{i}.classes", name) for name in override.classes]
         for field, value in used:
             if value not in names:
                 raise ValueError(f"{field} = {value!r} is not a class; allowed: {sorted(names)}")

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from roce_gym.config.fields import MAX_RATE_GBPS, Bytes, Fraction, Model
+from roce_gym.config.selector import SwitchSelector
 from roce_gym.config.senders import DcqcnConfig, SenderConfig
 
 MIN_SHAPER_GBPS = 0.1
@@ -14,6 +15,9 @@ MIN_SHAPER_GBPS = 0.1
 
 MAX_WEIGHT = 100
 """Of SONiC's SCHEDULER table."""
+
+Alpha = Annotated[float, Field(gt=0, le=128)]
+"""Of a dynamic threshold; 2^dynamic_th up to 2^7 (SONiC BUFFER_PROFILE)."""
 
 
 class EcnConfig(Model):
@@ -48,7 +52,7 @@ class BufferConfig(Model):
     lossy pool does; beyond, packets are dropped. None: only the ingress threshold holds.
     """
 
-    alpha: Annotated[float, Field(gt=0, le=128)] = 0.125
+    alpha: Alpha = 0.125
     static_threshold_bytes: Bytes | None = None
     reserved_bytes: Bytes = 4096
     pool_share: Annotated[float, Field(gt=0, le=1)] | None = Field(
@@ -56,7 +60,7 @@ class BufferConfig(Model):
         description="of the buffer less headroom and reserve, for the pool of this class alone "
         "(or of the classes that name the same pool); None: from what others leave",
     )
-    egress_alpha: Annotated[float, Field(gt=0, le=128)] | None = Field(
+    egress_alpha: Alpha | None = Field(
         None, description="a queue may hold this times the free bytes of the class's pool"
     )
     egress_limit_bytes: Bytes | None = Field(
@@ -94,17 +98,79 @@ class ClassSettings(Model):
     shaper: ShaperConfig | None = None
 
 
+class ClassOverride(Model):
+    """What some switches do otherwise for one traffic class; None: as the others do.
+
+    These are settings of a switch's own queues and ports: the ECN line of its egress queues (SONiC
+    WRED_PROFILE), threshold and reserve of its ingress buffers (BUFFER_PROFILE). As everywhere,
+    they hold for a port at host rate where `SwitchConfig` has them scale.
+    """
+
+    ecn: EcnConfig | None = None
+    alpha: Alpha | None = Field(None, description="also where the class has a static threshold")
+    static_threshold_bytes: Bytes | None = Field(None, description="in place of any alpha")
+    reserved_bytes: Bytes | None = None
+
+    @model_validator(mode="after")
+    def _one_threshold(self) -> ClassOverride:
+        if self.alpha is not None and self.static_threshold_bytes is not None:
+            raise ValueError(
+                f"alpha = {self.alpha} and static_threshold_bytes = {self.static_threshold_bytes} "
+                "take each other's place; give one of them"
+            )
+        return self
+
+    @classmethod
+    def with_all_of(cls, chosen: ClassSettings) -> ClassOverride:
+        """The override after which nothing holds but these settings."""
+        buffer = chosen.buffer
+        is_dynamic = buffer.static_threshold_bytes is None
+        return cls.model_construct(
+            ecn=chosen.ecn,
+            alpha=buffer.alpha if is_dynamic else None,
+            static_threshold_bytes=buffer.static_threshold_bytes,
+            reserved_bytes=buffer.reserved_bytes,
+        )
+
+    def over(self, base: ClassSettings) -> ClassSettings:
+        """What holds at the switches that the override is for, where `base` held before."""
+        buffer: dict[str, object] = {}
+        if self.alpha is not None:
+            buffer |= {"alpha": self.alpha, "static_threshold_bytes": None}
+        if self.static_threshold_bytes is not None:
+            buffer["static_threshold_bytes"] = self.static_threshold_bytes
+        if self.reserved_bytes is not None:
+            buffer["reserved_bytes"] = self.reserved_bytes
+        changes: dict[str, object] = {}
+        if self.ecn is not None:
+            changes["ecn"] = self.ecn
+        if buffer:
+            changes["buffer"] = base.buffer.model_copy(update=buffer)
+        return base.model_copy(update=changes)
+
+
+class SwitchOverride(SwitchSelector):
+    """Switches that are set otherwise than the rest, each for itself or a tier of them.
+
+    Where several entries concern a switch, the later one holds.
+    """
+
+    classes: dict[str, ClassOverride] = Field(description="by class name")
+
+
 class Settings(Model):
     """Everything an agent or operator may change while the fabric runs.
 
     Attributes:
-        classes: by class name; acts in all switches.
+        classes: by class name; acts in all switches, but for what `switch_overrides` say.
         tenants: by tenant name; acts on the tenant's own QPs, if their algorithm is DCQCN.
         senders: by tenant name, for those with another algorithm; none: as in the scenario.
         shapers: by tenant name, of the tenants that have one in the scenario; a bucket per host.
+        switch_overrides: what holds for classes at some switches only.
     """
 
     classes: dict[str, ClassSettings]
     tenants: dict[str, DcqcnConfig]
     senders: dict[str, SenderConfig] = Field(default_factory=dict)
     shapers: dict[str, ShaperConfig] = Field(default_factory=dict)
+    switch_overrides: tuple[SwitchOverride, ...] = ()

@@ -34,7 +34,7 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One setting of several owners; kind is `class` or `tenant`."""
+    """One setting of several owners; kind is `class`, `tenant`, or `switch`: a class at one."""
 
     kind: str
     label: str
@@ -49,6 +49,8 @@ def knob_rows(knobs: Any, settings: Settings) -> list[Row]:
     positions = (knobs.encode(settings).astype(float) + 1.0) / 2.0
     for knob, value, share in zip(knobs.knobs, knobs.values(settings), positions, strict=True):
         kind, owner, setting = knob.name.split("/")
+        if kind.startswith("switch "):
+            kind, owner = "switch", f"{kind} {owner}"
         is_on = math.isfinite(value) and (value > 0 or not knob.is_log)
         text = short(value * _LABELS[setting][1]) if is_on else "off"
         rows.setdefault((kind, setting), []).append(

@@ -52,10 +52,56 @@ def _into_one(rate_gbps: float, **sections: Any) -> Raw:
     return star(tenant(flows), **({"topology": topology} | sections))
 
 
+def _between_leaves(override: Raw) -> Raw:
+    """Two hosts to two others over one cable: the queue is in the first leaf, node 4."""
+    sizes = {"leaves": 2, "hosts_per_leaf": 2, "spines": 1, "spine_rate_gbps": 100}
+    flows = [flow(0, 2), flow(1, 3)]
+    topology = {"kind": "leaf_spine"} | sizes
+    return star(tenant(flows), topology=topology, switch={"overrides": [override]})
+
+
+def _with_override(size: int = FOREVER) -> Raw:
+    """Four hosts to one, at a switch that may have something of its own."""
+    override = {"switches": [6], "classes": {"roce": {}}}
+    return incast(
+        size=size,
+        switch={"overrides": [override]},
+        classes=[{"ecn": NO_ECN, "buffer": {"alpha": 1 / 128}}],
+    )
+
+
+_OVERRIDE, _OF_OVERRIDE = "switch.overrides.0.classes.roce", "switch.overrides.classes"
 _SMALL_POOL = {"buffer_bytes": 1_500_000, "headroom_pool_bytes": 300_000}
 _DWRR = {"scheduling": "dwrr"}
 
 SWITCH = [
+    Bite(
+        "switch.overrides.0.switches",
+        [5],
+        [4],
+        cnps,
+        True,
+        _between_leaves({"classes": {"roce": {"ecn": RED}}}),
+    ),
+    Bite(
+        "switch.overrides.0.tier",
+        "spine",
+        "leaf",
+        cnps,
+        True,
+        _between_leaves({"classes": {"roce": {"ecn": RED}}}),
+    ),
+    Bite(f"{_OVERRIDE}.ecn", NO_ECN, RED, cnps, True, _with_override(), of=_OF_OVERRIDE),
+    *(
+        Bite(
+            f"{_OVERRIDE}.{field}", low, high, pauses, False, _with_override(size), of=_OF_OVERRIDE
+        )
+        for field, low, high, size in (
+            ("alpha", 1 / 64, 1.0, 500_000),
+            ("static_threshold_bytes", 20_000, 500_000, 300_000),
+            ("reserved_bytes", 4_096, 200_000, 250_000),
+        )
+    ),
     Bite("switch.asic", "trident3", "tomahawk5", pauses, False, incast(senders=16)),
     Bite("switch.buffer_bytes", 1_000_000, 64_000_000, pauses, False, incast()),
     Bite(
