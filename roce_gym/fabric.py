@@ -17,7 +17,7 @@ from roce_gym.config import Scenario, Settings, class_order
 from roce_gym.deadlock import find_deadlock, queue_of
 from roce_gym.errors import SimulationError
 from roce_gym.presets import resolve_settings
-from roce_gym.sim import engine
+from roce_gym.sim import kernels
 from roce_gym.sim import types as t
 from roce_gym.sim.handle import make_table, packed
 from roce_gym.sim.jit import call_announced
@@ -117,7 +117,7 @@ class Fabric:
         self._meter = Meter(len(order) + 1, columns)
         self._meter.reset(self._state)
         self._deadlock: tuple[tuple[int, int, int], ...] = ()
-        _call(engine.start, self._argument)
+        _call(kernels.start, self._argument)
         if self._links.next_change_ps(-1) == 0:
             self._change_links()
 
@@ -214,12 +214,12 @@ class Fabric:
         state, cut = self._links.apply(self._state, self.now_ps)
         self._hold(state)
         for link in cut:
-            _call(engine.kick, self._argument, link)
+            _call(kernels.kick, self._argument, link)
 
     def _hold(self, state: t.State) -> None:
         """Takes a copy of a state, with what kernels take: its table, or without JIT itself."""
         self._state = packed(state)
-        self._run = engine.run_plain if engine.is_plain(state) else engine.run
+        self._run = kernels.run_plain if kernels.is_plain(state) else kernels.run
         bind(self.scenario, self._state)
         self._argument: Any = self._state if numba.config.DISABLE_JIT else make_table(self._state)
 

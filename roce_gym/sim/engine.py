@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 from numpy import int64
 
 from roce_gym.sim.bucket_width import adapt_width
 from roce_gym.sim.cc.events import catch_up
-from roce_gym.sim.cc.registry import CODES
-from roce_gym.sim.collective import on_job_timer, on_member_timer, start_jobs
+from roce_gym.sim.collective import on_job_timer, on_member_timer
 from roce_gym.sim.credit import on_credit_timer
-from roce_gym.sim.handle import plain_state_of, state_of
-from roce_gym.sim.jit import entry, helper, rare, source_hash
+from roce_gym.sim.held import on_tenant_bucket
+from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.lookahead import fetch_packet, look_ahead, look_for_qps, look_into_bucket
 from roce_gym.sim.nic import after_send, more_to_send, next_from_host
 from roce_gym.sim.pfc import hear_pfc
-from roce_gym.sim.pfc_timers import on_pfc_timer, start_storms
+from roce_gym.sim.pfc_timers import on_pfc_timer
 from roce_gym.sim.pool import free_packet
 from roce_gym.sim.port import await_free, transmit
 from roce_gym.sim.reorder import on_reorder_timer
 from roce_gym.sim.rng import uniform
-from roce_gym.sim.scheduler import on_tenant_bucket
 from roce_gym.sim.shaper import on_port_bucket
 from roce_gym.sim.sorting import KEY_SHIFT, SLOT_MASK
 from roce_gym.sim.switch import forward, next_from_switch
@@ -42,9 +37,8 @@ from roce_gym.sim.types import (
     STREAM_LOSS,
     WHEEL_OVERRUN,
     WIDTH_DUE,
-    State,
 )
-from roce_gym.sim.wheel import next_bucket_ps, open_bucket, push_far, schedule
+from roce_gym.sim.wheel import next_bucket_ps, open_bucket, schedule
 
 PACKET_RESERVE = 8
 """More than the packets one event can create (ACK, CNP, pause, resume, data), not counting the one
@@ -207,7 +201,12 @@ def _settle(s, now):
 
 
 @helper
-def _run_on(s, until_ps):
+def run_until(s, until_ps):
+    """Handles all events up to and including `until_ps`. Returns a status.
+
+    A status other than OK is returned before the event that met the shortage, so that the caller
+    can mend it and call again.
+    """
     status = WIDTH_DUE
     while status == WIDTH_DUE:
         status = _run(s, until_ps)
@@ -268,73 +267,3 @@ def _run(s, until_ps):
         _settle(s, until_ps)
     core["status"] = status
     return status
-
-
-def _make_run(_key: int) -> Any:
-    def run(table, until_ps):
-        """Handles all events up to and including `until_ps`. Returns a status.
-
-        A status other than OK is returned before the event that met the shortage, so that the
-        caller can mend it and call again.
-        """
-        _ = _key  # part of the cache key, see jit.py
-        return _run_on(state_of(table), until_ps)
-
-    return entry(run)
-
-
-def _make_run_plain(_key: int) -> Any:
-    def run_plain(table, until_ps):
-        """As `run`, for a state that `is_plain`."""
-        _ = _key
-        return _run_on(plain_state_of(table), until_ps)
-
-    return entry(run_plain)
-
-
-def is_plain(state: State) -> bool:
-    """Whether a simulation uses none of the features whose code `run_plain` leaves out."""
-    params: Any = state.params[0]
-    off = (
-        *("special", "hop_by_hop", "receiving", "watchdog", "feedback"),
-        *("num_marks", "maps_priorities"),
-        *("scheduled_order", "mrg32k3a", "ack_ignores_pause", "latency"),
-    )
-    return (
-        not any(params[name] for name in off)
-        and params["clock_ps"] == 1
-        and state.window.size == 0
-        and bool(np.isin(state.cc_kind, (CODES["dcqcn"], CODES["none"])).all())
-    )
-
-
-def _make_start(_key: int) -> Any:
-    def start(table):
-        """Arms the first timers of jobs and storms."""
-        _ = _key
-        s = state_of(table)
-        start_jobs(s)
-        start_storms(s)
-
-    return entry(start)
-
-
-def _make_kick(_key: int) -> Any:
-    def kick(table, link):
-        """Has a link served as soon as it is free: something outside of the run has changed."""
-        _ = _key
-        s = state_of(table)
-        wire = s.link[link]
-        if wire["done_pending"] == 0:
-            wire["done_pending"] = 1
-            due_ps = max(s.core[0]["now_ps"], wire["free_ps"])
-            push_far(s, s.params[0]["num_links"] + link, due_ps)
-
-    return entry(kick)
-
-
-_KEY = source_hash()
-run = _make_run(_KEY)
-run_plain = _make_run_plain(_KEY)
-start = _make_start(_KEY)
-kick = _make_kick(_KEY)

@@ -8,6 +8,7 @@ from roce_gym.sim.cc.events import catch_up, on_send
 from roce_gym.sim.cc.records import pacing_of
 from roce_gym.sim.choice import choose_class
 from roce_gym.sim.feedback import begin_feedback, end_waiting
+from roce_gym.sim.held import hold_back
 from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.pool import new_message, new_packet
 from roce_gym.sim.port import take
@@ -16,7 +17,6 @@ from roce_gym.sim.scheduler import (
     activate,
     arm_for_paced,
     has_shut,
-    hold_back,
     next_ready,
     pace,
     reconsider,

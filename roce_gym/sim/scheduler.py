@@ -16,12 +16,8 @@ from roce_gym.sim.jit import helper, rare
 from roce_gym.sim.paced import drop_paced, pop_paced, push_paced
 from roce_gym.sim.port import on_clock
 from roce_gym.sim.shaper import (
-    append_held,
-    arm_bucket,
-    bucket_of,
     drop_held,
     give_up_grant,
-    may_pass,
 )
 from roce_gym.sim.types import (
     FAILED,
@@ -101,7 +97,7 @@ def activate(s, qp, now):
         return
     free_ps = s.link[s.host_link[s.qp[qp]["src"]]]["free_ps"]
     if _may_go(s, qp, max(now, free_ps)):
-        _join_ready(s, qp)
+        join_ready(s, qp)
     else:
         push_paced(s, qp)
 
@@ -111,10 +107,10 @@ def reconsider(s, qp, may_go):
     """A ready QP has sent: it stays ready, waits for its time, or is done."""
     sender = s.sender[qp]
     if not sendable(s, qp):
-        _leave_ready(s, qp)
+        leave_ready(s, qp)
         sender["state"] = IDLE
     elif not may_go:
-        _leave_ready(s, qp)
+        leave_ready(s, qp)
         push_paced(s, qp)
 
 
@@ -123,7 +119,7 @@ def withdraw(s, qp):
     """Takes a QP that cannot send any more from the ready or paced ones."""
     sender = s.sender[qp]
     if sender["state"] == READY:
-        _leave_ready(s, qp)
+        leave_ready(s, qp)
         sender["state"] = IDLE
         if not s.plain and s.params[0]["tenants_shaped"] == 1:
             give_up_grant(s, qp)
@@ -180,7 +176,8 @@ def _scheduler_of(s, qp):
 
 
 @helper
-def _join_ready(s, qp):
+def join_ready(s, qp):
+    """A QP may send."""
     scheduler = _scheduler_of(s, qp)
     local = qp - scheduler["first_qp"]
     s.ready[scheduler["first_word"] + (local >> 5)] |= 1 << int64(local & 31)
@@ -190,7 +187,8 @@ def _join_ready(s, qp):
 
 
 @helper
-def _leave_ready(s, qp):
+def leave_ready(s, qp):
+    """A QP may not send any more for now."""
     scheduler = _scheduler_of(s, qp)
     local = qp - scheduler["first_qp"]
     s.ready[scheduler["first_word"] + (local >> 5)] &= ~(1 << int64(local & 31))
@@ -214,7 +212,7 @@ def release_paced(s, host, now):
             pace(s, qp, due_ps, owed)
             push_paced(s, qp)
         else:
-            _join_ready(s, qp)
+            join_ready(s, qp)
 
 
 @helper
@@ -299,35 +297,3 @@ def serve_later(s, host):
     if end == core["first_posted"] or s.posted[end - 1] != host:
         s.posted[end] = host
         core["end_posted"] = end + 1
-
-
-@rare
-def hold_back(s, link, now):
-    """Holds the QPs that would be next in their class but may not pass their tenant's bucket."""
-    params = s.params[0]
-    wire = s.link[link]
-    open_classes = int64(wire["waiting"]) & ~int64(wire["paused"])
-    for cls in range(1, params["num_classes"]):
-        scheduler = s.nic[wire["src"] * params["num_classes"] + cls]
-        while (open_classes >> cls) & 1 == 1 and scheduler["num_ready"] > 0:
-            qp = int64(scheduler["first_qp"] + next_ready(s, scheduler))
-            if may_pass(s, qp, now):
-                break
-            _leave_ready(s, qp)
-            s.sender[qp]["state"] = HELD
-            append_held(s, qp)
-            give_up_grant(s, qp)
-            arm_bucket(s, bucket_of(s, qp), now)
-
-
-@rare
-def on_tenant_bucket(s, index):
-    """The first QP held gets a grant. Returns its host's link, to be served, or NONE."""
-    bucket = s.tenant_bucket[index]
-    qp = int64(bucket["head"])
-    if qp == NONE:
-        return NONE
-    bucket["head"] = s.held_next[qp]
-    bucket["granted"] = qp
-    _join_ready(s, qp)
-    return int64(s.host_link[s.qp[qp]["src"]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_hand_computed import FRAME, NO_ECN, PAYLOAD, build, ends, flow, flows, tenant
 
-from roce_gym.sim import engine
+from roce_gym.sim import kernels
 
 pytestmark = pytest.mark.nojit
 
@@ -87,8 +87,8 @@ def test_a_map_that_agrees_with_the_senders_costs_nothing():
     plain = build(flows(flow(0, 2, 3 * PAYLOAD)), hosts=4, topology=DUMBBELL)
     assert len(fabric._state.class_at) == 0
     assert ends(fabric.advance(us=100)) == ends(plain.advance(us=100))
-    assert engine.is_plain(fabric_of({}, classes=CLASSES[:2])._state)
-    assert not engine.is_plain(fabric_of({"map": {26: "storage"}}, classes=CLASSES[:2])._state)
+    assert kernels.is_plain(fabric_of({}, classes=CLASSES[:2])._state)
+    assert not kernels.is_plain(fabric_of({"map": {26: "storage"}}, classes=CLASSES[:2])._state)
 
 
 SMALL = {"static_threshold_bytes": 2 * FRAME, "reserved_bytes": 0}

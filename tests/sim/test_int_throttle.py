@@ -6,7 +6,7 @@ import pytest
 from sender_runs import NO_ECN, delivered, incast, pauses
 from test_hand_computed import ACK, FRAME, LINE, PAYLOAD, D, S, build, flow, flows, tenant
 
-from roce_gym.sim import engine
+from roce_gym.sim import kernels
 
 FIRST_ACK = 3 * S + 4 * D + 2 * ACK
 """Host 1's: its first packet waits for host 0's, see below."""
@@ -118,7 +118,7 @@ def test_none_sends_at_the_rate_it_is_given_and_needs_no_full_kernel():
         return build(tenants=[tenant("a", jobs) | {"cc": "none", "none": params}])
 
     full, half = fabric_of(), fabric_of(max_rate_mbps=50_000)
-    assert engine.is_plain(full._state)
+    assert kernels.is_plain(full._state)
     # The last packet starts two packets' times later, or four; its ACK comes back as ever.
     end = 2 * (S + D) + 2 * (ACK + D)
     assert full.advance(us=50).completions["end_ps"].tolist() == [end + 2 * S]

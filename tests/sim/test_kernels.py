@@ -17,7 +17,7 @@ from small import parts
 
 import roce_gym.sim
 from roce_gym.fabric import Fabric
-from roce_gym.sim import bucket_width, engine, jit, rng, sorting, wheel
+from roce_gym.sim import bucket_width, jit, kernels, rng, sorting, wheel
 from roce_gym.sim import types as t
 from roce_gym.sim.cc.dcqcn import DCQCN
 
@@ -57,7 +57,7 @@ def empty_wheel():
 
 
 def _pop(s):
-    """Takes the next event as `engine.run` does: (time, slot), or (-1, -1)."""
+    """Takes the next event as `kernels.run` does: (time, slot), or (-1, -1)."""
     core = s.core[0]
     while True:
         if core["cursor"] == s.current.size:
@@ -223,7 +223,7 @@ def test_entry_kernels_are_compiled_once():
         fabric.advance(us=3)
         fabric.restore(fabric.snapshot())
         fabric.advance(ps=1)
-    assert len(engine.run_plain.signatures) == len(engine.start.signatures) == 1
+    assert len(kernels.run_plain.signatures) == len(kernels.start.signatures) == 1
 
 
 _TENANT = {"name": "a", "hosts": [0, 1], "jobs": [{"kind": "all_to_all", "bytes": 1000}]}

@@ -18,7 +18,7 @@ from roce_gym.config import validate_scenario
 from roce_gym.fabric import Fabric
 from roce_gym.latency import TOPS_PS, Histogram
 from roce_gym.scenario_file import load_scenario
-from roce_gym.sim import engine
+from roce_gym.sim import kernels
 
 ALGORITHMS = ((), ("dcqcn", "timely", "hpcc"), tuple(DRAWN), ("dcqcn", *DRAWN))
 
@@ -133,7 +133,7 @@ def test_measuring_changes_nothing():
     """Also not which bits of the counters are set; off, the plain kernel runs without arrays."""
     scenario = load_scenario("noisy_neighbor", seed=3)
     off, on = Fabric(scenario, 3), Fabric(measured(scenario), 3)
-    assert engine.is_plain(off._state) and not engine.is_plain(on._state)
+    assert kernels.is_plain(off._state) and not kernels.is_plain(on._state)
     assert len(off._state.latency) == len(off._state.latency_row) == len(off._state.sent) == 0
     for _ in range(3):
         one, other = off.advance(us=300), on.advance(us=300)

@@ -35,7 +35,7 @@ def _chain(name: str, end: Any = _nothing) -> Any:
 
 
 def _either(code: int8, hook: Any, otherwise: Any) -> Any:
-    is_plain = ALGORITHMS[int(code) - 1].name == "dcqcn"  # see engine.is_plain
+    is_plain = ALGORITHMS[int(code) - 1].name == "dcqcn"  # see kernels.is_plain
 
     @helper
     def dispatch(s, qp, value, now):

@@ -63,7 +63,7 @@ class State(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """A constant: whether code of rarely used features is left out, see `engine.is_plain`."""
+        """A constant: whether code of rarely used features is left out, see `kernels.is_plain`."""
         return False
 
     params: Annotated[Array, PARAMS]  # (1,), constant
