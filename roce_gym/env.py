@@ -37,10 +37,10 @@ from roce_gym.reference import References, get_references, num_steps
 from roce_gym.reward import Judge, Reward, RewardTerms
 from roce_gym.routing import Router
 from roce_gym.scenario_file import (
+    Drawer,
     apply_changes,
     apply_overrides,
     changes_of,
-    draw,
     read_source,
     seed_in,
 )
@@ -219,7 +219,8 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self.render_mode = render_mode
         self._make_knobs, self._make_judge = knobs, reward
         self._own_eyes = observation if callable(observation) else None
-        self._first = validate_scenario(draw(self._raw, 0))
+        self._drawer = Drawer(self._raw)
+        self._first = validate_scenario(self._drawer(0))
         self._topology: Topology | None = None
         self._check_splits()
         self._prepare(self._first, 0)
@@ -242,7 +243,7 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         for split in changes_of(self._raw):
             seed = seed_in(split, 0)
             try:
-                scenario = validate_scenario(draw(self._raw, seed))
+                scenario = validate_scenario(self._drawer(seed))
             except ConfigError as error:
                 raise ConfigError(f"splits.{split}: {error}") from None
             check_same_parts(scenario, self._first, seed)
@@ -280,7 +281,7 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self._source.check()
         super().reset(seed=seed)
         self.episode_seed = episode_seed = self._choose_seed(seed, chosen)
-        scenario = validate_scenario(draw(self._tree(chosen), episode_seed))
+        scenario = validate_scenario(self._drawer_of(chosen)(episode_seed))
         check_same_parts(scenario, self._first, episode_seed)
         self._is_over = True
         network, plan = self._prepare(scenario, episode_seed)
@@ -306,12 +307,14 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         info = self._judge.at_start() | self._score.entries() | self._measures.at_start()
         return self.sight.at_start(self._position), self._finish(info)
 
-    def _tree(self, chosen: ResetOptions) -> dict[str, Any]:
-        """The scenario to draw from."""
+    def _drawer_of(self, chosen: ResetOptions) -> Drawer:
+        """Draws from the environment's scenario, or from that of one episode."""
+        if chosen.scenario is None and not chosen.params:
+            return self._drawer
         raw = self._raw
         if chosen.scenario is not None:
             raw = self._changed(read_source(chosen.scenario).tree)
-        return apply_changes(raw, chosen.params.items()) if chosen.params else raw
+        return Drawer(apply_changes(raw, chosen.params.items()) if chosen.params else raw)
 
     def _choose_seed(self, seed: int | None, chosen: ResetOptions) -> int:
         if chosen.episode_seed is not None:

@@ -19,7 +19,7 @@ from roce_gym.errors import SimulationError
 from roce_gym.presets import resolve_settings
 from roce_gym.sim import engine
 from roce_gym.sim import types as t
-from roce_gym.sim.handle import make_table, packed
+from roce_gym.sim.handle import packed
 from roce_gym.sim.jit import call_announced
 from roce_gym.telemetry import Interval, Meter
 from roce_gym.topology import build_network
@@ -217,10 +217,10 @@ class Fabric:
 
     def _hold(self, state: t.State) -> None:
         """Takes a copy of a state, with what kernels take: its table, or without JIT itself."""
-        self._state = packed(state)
+        self._state, table = packed(state)
         self._run = engine.run_plain if engine.is_plain(state) else engine.run
         bind(self.scenario, self._state)
-        self._argument: Any = self._state if numba.config.DISABLE_JIT else make_table(self._state)
+        self._argument: Any = self._state if numba.config.DISABLE_JIT else table
 
     def _drain_log(self) -> NDArray[Any]:
         core: Any = self._state.core[0]
