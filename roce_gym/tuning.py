@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -58,6 +60,15 @@ def check_names(scenario: Scenario, settings: Settings) -> None:
                 )
 
 
+def _has_same_names(settings: Settings, checked: Settings) -> bool:
+    """Whether :func:`check_names` has nothing to find that it has not found before."""
+    return (
+        settings.classes.keys() == checked.classes.keys()
+        and settings.tenants.keys() == checked.tenants.keys()
+        and settings.senders is checked.senders
+    )
+
+
 class Tuner:
     """Applies :class:`Settings` to a state; precomputes what does not change."""
 
@@ -79,6 +90,8 @@ class Tuner:
         self._at_switch = np.flatnonzero(network.link_dst >= network.num_hosts)
         self._switch = network.link_dst[self._at_switch] - network.num_hosts
         self._num_switches = network.num_switches
+        self._num_ports = np.bincount(self._switch, minlength=network.num_switches)
+        self._unreserved: NDArray[np.int64] | None = None
         self._queueing = Queueing(scenario, network)
         self._last: Settings | None = None
 
@@ -90,14 +103,19 @@ class Tuner:
                 shares, weights or shapers that the scenario does not allow; nothing is changed
                 then.
         """
-        check_names(self._scenario, settings)
-        self._queueing.check(settings)
         old = self._last
+        if old is None or not _has_same_names(settings, old):
+            check_names(self._scenario, settings)
+        self._queueing.check(settings)
         reserved = sum(c.buffer.reserved_bytes for c in settings.classes.values())
         pools = self._queueing.pools(settings, self._room(state, reserved))
-        for name, chosen in settings.classes.items():
-            if old is None or old.classes[name] != chosen:
-                self._apply_class(state, self._internal[name], chosen)
+        changed = [
+            name
+            for name, chosen in settings.classes.items()
+            if old is None or old.classes[name] != chosen
+        ]
+        for name in changed:
+            self._apply_class(state, self._internal[name], settings.classes[name])
         for i, tenant in enumerate(self._scenario.tenants):
             new = sender_settings(tenant, settings)
             before = None if old is None else sender_settings(tenant, old)
@@ -107,7 +125,7 @@ class Tuner:
                 own, is_inside = state.qp["tenant"] == i, state.qp["src"] >= self._num_places
                 _adopt(state, i, np.flatnonzero(own & ~is_inside), *_bounds(new))
                 _adopt(state, i, np.flatnonzero(own & is_inside), False, 0.0)  # NVLink
-        self._queueing.apply(state, settings, old)
+        self._queueing.apply(state, settings, old, changed)
         state.switch["pool"] = pools
         self._queueing.recount_shared(state)
         self._last = settings
@@ -118,18 +136,9 @@ class Tuner:
 
     def _room(self, state: t.State, reserved: int) -> NDArray[np.int64]:
         """Bytes of each switch's buffer less headroom and reserve; not checked inside servers."""
-        headroom = state.ingress["headroom"].reshape(-1, self._num_classes)[self._at_switch]
-        shared_headroom = self._scenario.switch.headroom_pool_bytes
-        per_port = headroom.sum(axis=1, dtype=np.int64) if shared_headroom is None else 0
-        room = (
-            self._scenario.switch.buffer_bytes
-            - (shared_headroom or 0)
-            - np.bincount(
-                self._switch,
-                weights=np.full(len(self._switch), reserved) + per_port,
-                minlength=self._num_switches,
-            ).astype(np.int64)
-        )
+        if self._unreserved is None:
+            self._unreserved = self._find_unreserved(state)
+        room = self._unreserved - reserved * self._num_ports
         short = room[self._num_servers :]
         if (short < 0).any():
             raise TuningError(
@@ -137,6 +146,16 @@ class Tuner:
                 f"switch.buffer_bytes = {self._scenario.switch.buffer_bytes} by {int(-short.min())}"
             )
         return room
+
+    def _find_unreserved(self, state: t.State) -> NDArray[np.int64]:
+        """Bytes of each switch's buffer less headroom, which does not change during a run."""
+        size, shared = self._scenario.switch.buffer_bytes, self._scenario.switch.headroom_pool_bytes
+        if shared is not None:
+            return np.full(self._num_switches, size - shared, np.int64)
+        headroom = state.ingress["headroom"].reshape(-1, self._num_classes)[self._at_switch]
+        per_port = headroom.sum(axis=1, dtype=np.int64)
+        taken = np.bincount(self._switch, per_port, self._num_switches).astype(np.int64)
+        return size - taken
 
     def _apply_class(self, state: t.State, cls: int, chosen: ClassSettings) -> None:
         queue = state.queue.reshape(-1, self._num_classes)[:, cls]
@@ -153,6 +172,8 @@ class Tuner:
         static = chosen.buffer.static_threshold_bytes
         ingress["static_threshold"] = t.NONE if static is None else static
         ingress["reserved"] = chosen.buffer.reserved_bytes
+        if not len(self._nvlink):
+            return
         queue["kmin"][self._nvlink] = queue["kmax"][self._nvlink] = _NEVER_MARK
         ingress["static_threshold"][self._nvlink] = NVLINK_CREDIT_BYTES
         ingress["reserved"][self._nvlink] = 0
@@ -172,13 +193,23 @@ def apply_sender(state: t.State, tenant: int, config: SenderConfig) -> None:
     """
     algorithm = ALGORITHMS[state.cc_kind[tenant] - 1]
     params: Any = tenant_params(state, algorithm.params)[tenant]
-    for field in algorithm.params.names or ():
+    for field, setting, convert in _sources(algorithm.params):
+        value = getattr(config, setting)
+        params[field] = value if convert is None else convert(value)
+
+
+@cache
+def _sources(record: np.dtype[Any]) -> list[tuple[str, str, Callable[[float], int] | None]]:
+    """Of each field: the setting that it is made of, and how."""
+    sources: list[tuple[str, str, Callable[[float], int] | None]] = []
+    for field in record.names or ():
         if field.endswith("_ps"):
-            params[field] = us_to_ps(getattr(config, field.removesuffix("_ps") + "_us"))
+            sources.append((field, field.removesuffix("_ps") + "_us", us_to_ps))
         elif field.endswith("_bps"):
-            params[field] = mbps_to_bps(getattr(config, field.removesuffix("_bps") + "_mbps"))
+            sources.append((field, field.removesuffix("_bps") + "_mbps", mbps_to_bps))
         else:
-            params[field] = getattr(config, field)
+            sources.append((field, field, None))
+    return sources
 
 
 def _bounds(config: SenderConfig) -> tuple[bool, float]:
