@@ -21,6 +21,7 @@ from roce_gym.sim import engine
 from roce_gym.sim import types as t
 from roce_gym.sim.handle import packed
 from roce_gym.sim.jit import call_announced
+from roce_gym.sim.readout import read_out
 from roce_gym.telemetry import Interval, Meter
 from roce_gym.topology import build_network
 from roce_gym.topology.graph import Network
@@ -115,7 +116,7 @@ class Fabric:
         order = class_order(scenario)
         columns = tuple(order.index(c) + 1 for c in range(len(order)))
         self._meter = Meter(len(order) + 1, columns)
-        self._meter.reset(self._state)
+        self._meter.reset(self._state, self._read_out)
         self._deadlock: tuple[tuple[int, int, int], ...] = ()
         _call(engine.start, self._argument)
         if self._links.next_change_ps(-1) == 0:
@@ -216,7 +217,8 @@ class Fabric:
             if self.now_ps == until_ps:
                 break
         self._deadlock = self._find_deadlock()
-        return self._meter.close(self._state, np.concatenate(logged), self._deadlock)
+        log = logged[0] if len(logged) == 1 else np.concatenate(logged)
+        return self._meter.close(self._state, self._read_out, log, self._deadlock)
 
     @property
     def is_deadlocked(self) -> bool:
@@ -249,6 +251,9 @@ class Fabric:
         self._run = engine.run_plain if engine.is_plain(state) else engine.run
         bind(self.scenario, self._state)
         self._argument: Any = self._state if numba.config.DISABLE_JIT else table
+
+    def _read_out(self, *arguments: NDArray[Any]) -> None:
+        _call(read_out, self._argument, *arguments)
 
     def _drain_log(self) -> NDArray[Any]:
         core: Any = self._state.core[0]
@@ -301,4 +306,4 @@ class Fabric:
         self._deadlock = self._find_deadlock()
         self._tuner.assume(snapshot.settings)
         self.settings = snapshot.settings
-        self._meter.reset(self._state)
+        self._meter.reset(self._state, self._read_out)

@@ -6,20 +6,22 @@ classes in the order of `Scenario.classes`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from roce_gym.latency import Latencies
 from roce_gym.sim import types as t
-from roce_gym.sim.cc.dcqcn import DCQCN
-from roce_gym.sim.cc.records import qp_records
-from roce_gym.sim.cc.registry import CODES
+from roce_gym.sim.readout import PORT_ROWS, PORT_TOTALS, QP_ROWS, QP_TOTALS
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+ReadOut = Callable[[Ints, Ints, Ints, Floats], Any]
+
+_PORT_TOTALS, _QP_TOTALS = len(PORT_TOTALS), len(QP_TOTALS)
 
 
 @dataclass(frozen=True)
@@ -123,11 +125,25 @@ _WATCHDOG = {
 """Counters of `sim.types.WATCHDOG` by the names that they have in :class:`Interval`."""
 
 
-def _alpha(state: t.State) -> Floats:
-    """Of DCQCN; 0 for QPs with another algorithm."""
-    has_alpha = state.cc_kind[state.qp["tenant"]] == CODES["dcqcn"]
-    alpha: Floats = np.where(has_alpha, qp_records(state, DCQCN)["alpha"], 0.0)
-    return alpha
+class _Reading(NamedTuple):
+    """Counters from time 0, and at a time; None: there are no such things to count.
+
+    Attributes:
+        ports, qps: see :mod:`roce_gym.sim.readout`.
+        alpha: shape (Q,), float64.
+        watchdog: by name in :class:`Interval`, shape (L, C).
+        latency: counts and sums, see :class:`Latencies`.
+    """
+
+    now_ps: int
+    events: int
+    ports: Ints
+    qps: Ints
+    alpha: Floats
+    lost_packets: Ints
+    job_busy_ps: Ints
+    watchdog: dict[str, Ints] | None
+    latency: tuple[Ints, Ints] | None
 
 
 class Meter:
@@ -136,122 +152,103 @@ class Meter:
     def __init__(self, num_classes: int, columns: tuple[int, ...]) -> None:
         """Takes the number of classes with class 0, and each scenario class's column."""
         self._num_classes = num_classes
-        in_order = columns == tuple(range(columns[0], columns[0] + len(columns)))
-        self._columns: Any = slice(columns[0], None) if in_order else list(columns)
-        self._before: dict[str, Any] = {}
+        self._columns = np.array(columns, np.int64)
+        self._before: _Reading | None = None
 
-    def reset(self, state: t.State) -> None:
-        """Starts an interval now."""
-        self._before = self._read(state)
-        _clear_peaks(state)
+    def reset(self, state: t.State, read_out: ReadOut) -> None:
+        """Starts an interval now; see :meth:`close`."""
+        self._before = self._read(state, read_out)
 
-    def _grid(self, records: NDArray[Any], field: str) -> Ints:
-        grid = records[field].reshape(-1, self._num_classes)[:, self._columns]
-        return grid.astype(np.int64)
-
-    def _read(self, state: t.State) -> dict[str, Any]:
-        now = int(state.core[0]["now_ps"])
-        queue, ingress = state.queue, state.ingress
-        pfc = state.pfc
-        since = self._grid(pfc, "paused_since_ps")
-        held = self._grid(queue, "bytes") * (now - self._grid(queue, "changed_ps")) >> 10
-        return {
-            "now_ps": now,
-            "tx_bytes": self._grid(queue, "tx_bytes"),
-            "tx_packets": self._grid(queue, "tx_packets"),
-            "ecn_marked_packets": self._grid(queue, "marks"),
-            "area": self._grid(queue, "area") + held,
-            "pause_frames": self._grid(ingress, "pauses"),
-            "resume_frames": self._grid(ingress, "resumes"),
-            "paused_ps": self._grid(pfc, "paused_ps") + np.maximum(now - since, 0),
-            "dropped_packets": self._grid(ingress, "drops"),
-            **self._watchdog(state),
-            "lost_packets": state.link_losses.copy(),
-            "acked_bytes": state.sender["snd_una"].copy(),
-            "delivered_bytes": state.receiver["expected"].copy(),
-            "cnps": state.qp["cnps"].copy(),
-            "nacks": state.receiver["nacks"].astype(np.int64),
-            "job_busy_ps": state.job["busy_ps"].copy(),
-            "events": int(state.core[0]["events"]),
-            "latency_counts": state.latency.reshape(-1, 2, int(t.LATENCY_BUCKETS)).copy(),
-            "latency_sum_ps": state.latency_total["sum_ps"].reshape(-1, 2).copy(),
-        }
+    def _read(self, state: t.State, read_out: ReadOut) -> _Reading:
+        """Counters as they are now; peaks begin anew."""
+        core: Any = state.core[0]
+        links, num_qps = len(state.queue) // self._num_classes, len(state.qp)
+        ports = np.empty((len(PORT_ROWS), links, len(self._columns)), np.int64)
+        qps, alpha = np.empty((len(QP_ROWS), num_qps), np.int64), np.zeros(num_qps)
+        read_out(self._columns, ports, qps, alpha)
+        return _Reading(
+            now_ps=int(core["now_ps"]),
+            events=int(core["events"]),
+            ports=ports,
+            qps=qps,
+            alpha=alpha,
+            lost_packets=state.link_losses.copy(),
+            job_busy_ps=state.job["busy_ps"].copy(),
+            watchdog=self._watchdog(state) if len(state.watchdog) else None,
+            latency=_latency(state) if len(state.latency) else None,
+        )
 
     def _watchdog(self, state: t.State) -> dict[str, Ints]:
-        """Counters of watchdogs, if there are any."""
-        if not len(state.watchdog):
-            return {}
-        return {name: self._grid(state.watchdog, field) for name, field in _WATCHDOG.items()}
+        rows = state.watchdog.reshape(-1, self._num_classes)[:, self._columns]
+        return {name: rows[field].astype(np.int64) for name, field in _WATCHDOG.items()}
 
     def close(
         self,
         state: t.State,
+        read_out: ReadOut,
         log: NDArray[Any],
         deadlock: tuple[tuple[int, int, int], ...] = (),
     ) -> Interval:
-        """Ends the interval, starts the next one.
+        """Ends the interval, starts the next one. PRECONDITION: :meth:`reset` was called before.
 
         Args:
             state: now.
+            read_out: calls :func:`roce_gym.sim.readout.read_out` with the state.
             log: what the simulator logged in the interval.
             deadlock: at the end.
         """
-        before, after = self._before, self._read(state)
-        difference = {name: after[name] - before[name] for name in after if name != "now_ps"}
-        length = max(1, after["now_ps"] - before["now_ps"])
-        area = difference.pop("area")
-        counts, sums = difference.pop("latency_counts"), difference.pop("latency_sum_ps")
-        longest = state.latency_total["max_ps"].reshape(-1, 2).copy()
-        if not len(state.watchdog):
-            shape = difference["pause_frames"].shape
-            difference |= {name: np.zeros(shape, np.int64) for name in _WATCHDOG}
-        begun = state.job["begun_ps"]
-        first_pause = self._grid(state.pfc, "first_pause_ps")
-        interval = Interval(
-            start_ps=before["now_ps"],
-            end_ps=after["now_ps"],
-            queue_bytes=self._grid(state.queue, "bytes"),
-            queue_max_bytes=self._grid(state.queue, "max_bytes"),
-            queue_mean_bytes=area * (1024.0 / length),
-            ingress_bytes=self._grid(state.ingress, "bytes")
-            + self._grid(state.ingress, "headroom_used"),
-            headroom_bytes=self._grid(state.ingress, "headroom_used"),
-            ingress_max_bytes=self._grid(state.ingress, "peak_bytes"),
-            ingress_max_limit_bytes=self._grid(state.ingress, "peak_limit"),
-            headroom_max_bytes=self._grid(state.ingress, "peak_headroom"),
-            first_pause_ps=np.where(first_pause == t.FOREVER, -1, first_pause),
+        before, after = self._before, self._read(state, read_out)
+        assert before is not None
+        totals = after.ports[:_PORT_TOTALS] - before.ports[:_PORT_TOTALS]
+        ports = dict(zip(PORT_ROWS, (*totals, *after.ports[_PORT_TOTALS:]), strict=True))
+        qps_totals = after.qps[:_QP_TOTALS] - before.qps[:_QP_TOTALS]
+        qps = dict(zip(QP_ROWS, (*qps_totals, *after.qps[_QP_TOTALS:]), strict=True))
+        if after.watchdog is None or before.watchdog is None:
+            ports |= {name: np.zeros(totals.shape[1:], np.int64) for name in _WATCHDOG}
+        else:
+            ports |= {name: after.watchdog[name] - before.watchdog[name] for name in _WATCHDOG}
+        latency = None
+        if after.latency is not None and before.latency is not None:
+            counts, sums = (now - then for now, then in zip(after.latency, before.latency, strict=True))
+            latency = Latencies(counts, sums, state.latency_total["max_ps"].reshape(-1, 2).copy())
+            state.latency_total["max_ps"] = 0
+        core: Any = state.core[0]
+        begun, of_graphs = state.job["begun_ps"], log["job"] >= len(state.job)
+        self._before = after
+        return Interval(
+            start_ps=before.now_ps,
+            end_ps=after.now_ps,
+            queue_mean_bytes=ports.pop("area")
+            * (1024.0 / max(1, after.now_ps - before.now_ps)),
+            **ports,
+            **qps,
+            alpha=after.alpha,
+            lost_packets=after.lost_packets - before.lost_packets,
             deadlock=deadlock,
-            outstanding_bytes=state.qp["posted"] - state.sender["snd_una"],
-            rate_bps=state.sender["rate_bps"].copy(),
-            alpha=_alpha(state),
+            job_busy_ps=after.job_busy_ps - before.job_busy_ps,
             job_round=state.job["round"].copy(),
             job_begun_ps=np.where(begun == t.FOREVER, -1, begun),
-            completions=log[log["job"] < len(state.job)],
-            collectives=_collectives(state, log[log["job"] >= len(state.job)]),
-            latency=Latencies(counts, sums, longest) if len(counts) else None,
-            failed_qps=int(state.core[0]["failed_qps"]),
-            unreachable_qps=int(state.core[0]["unreachable_qps"]),
-            **difference,
+            completions=log[~of_graphs],
+            collectives=_collectives(state, log[of_graphs]),
+            failed_qps=int(core["failed_qps"]),
+            unreachable_qps=int(core["unreachable_qps"]),
+            events=after.events - before.events,
+            latency=latency,
         )
-        self._before = after
-        _clear_peaks(state)
-        return interval
+
+
+def _latency(state: t.State) -> tuple[Ints, Ints]:
+    counts = state.latency.reshape(-1, 2, int(t.LATENCY_BUCKETS)).copy()
+    return counts, state.latency_total["sum_ps"].reshape(-1, 2).copy()
 
 
 def _collectives(state: t.State, log: NDArray[Any]) -> NDArray[Any]:
     """Entries of calls, with the numbers that calls have in their jobs."""
     out = np.zeros(len(log), t.COLLECTIVE)
+    if not len(log):
+        return out
     call = state.call[log["job"] - len(state.job)]
     out["job"], out["call"], out["round"] = call["job"], call["index"], log["index"]
     for name in ("start_ps", "end_ps", "bytes"):
         out[name] = log[name]
     return out
-
-
-def _clear_peaks(state: t.State) -> None:
-    """Peaks of the next interval begin with what is there now."""
-    state.queue["max_bytes"] = state.queue["bytes"]
-    held = state.ingress["bytes"]
-    state.ingress["peak_bytes"] = np.where(held > state.ingress["reserved"], held, 0)
-    state.ingress["peak_headroom"] = state.ingress["headroom_used"]
-    state.latency_total["max_ps"] = 0
