@@ -33,6 +33,7 @@ from roce_gym.options import (
     check_weights,
     with_control,
 )
+from roce_gym.parts import Parts, run_in_turn
 from roce_gym.progress import Progress
 from roce_gym.reference import References, get_references, num_steps
 from roce_gym.reward import Judge, Reward, RewardTerms
@@ -378,6 +379,12 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
             ActionError: wrong shape, NaN or infinity, or, with `multidiscrete`, no such factor.
             ResetNeeded: before the first reset, or after the end of an episode.
         """
+        return run_in_turn(self.step_in_parts(action))
+
+    def step_in_parts(
+        self, action: NDArray[np.float32]
+    ) -> Parts[tuple[NDArray[np.float32], Any, bool, bool, dict[str, Any]]]:
+        """As :meth:`step`, which calls it, as does the vector environment; see `roce_gym.parts`."""
         if self.fabric is None or self._is_over:
             raise ResetNeeded(
                 "step() needs reset() first: "
@@ -389,7 +396,8 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
             due = self._pending.popleft()
             if due is not None:
                 self.fabric.apply(self.knobs.decode(due))
-        interval = self.fabric.advance(us=self.scenario.control.interval_us)
+        interval_us = self.scenario.control.interval_us
+        interval = yield from self.fabric.advance_in_parts(us=interval_us)
         work = self._progress(interval)
         self._step += 1
         self.last_interval = interval

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numba
@@ -16,6 +17,7 @@ from roce_gym.assembly.pools import link_free_list
 from roce_gym.config import Scenario, Settings, class_order
 from roce_gym.deadlock import find_deadlock, queue_of
 from roce_gym.errors import SimulationError
+from roce_gym.parts import Parts, run_in_turn
 from roce_gym.presets import resolve_settings
 from roce_gym.sim import engine
 from roce_gym.sim import types as t
@@ -195,6 +197,12 @@ class Fabric:
         Raises:
             SimulationError: the core stopped; names status and time.
         """
+        return run_in_turn(self.advance_in_parts(us=us, ps=ps))
+
+    def advance_in_parts(
+        self, *, us: float | None = None, ps: int | None = None
+    ) -> Parts[Interval]:
+        """As :meth:`advance`; the parts are calls of the simulator, which releases the GIL."""
         if (us is None) == (ps is None):
             raise SimulationError("advance: give either us or ps")
         given = us if us is not None else ps
@@ -207,7 +215,7 @@ class Fabric:
         logged: list[NDArray[Any]] = []
         while True:
             change_ps = self._links.next_change_ps(self.now_ps)
-            status = _call(self._run, self._argument, min(until_ps, change_ps))
+            status = yield partial(_call, self._run, self._argument, min(until_ps, change_ps))
             logged.append(self._drain_log())
             if status != t.OK:
                 self._mend(status)

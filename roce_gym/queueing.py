@@ -100,6 +100,8 @@ class Queueing:
             TuningError: shares that contradict each other.
         """
         shares = [settings.classes[name].buffer.pool_share for name in self._names]
+        if not any(self._pool_of) and not any(shares) and not self._network.num_servers:
+            return np.maximum(room, 0)  # all in the shared pool
         rooms = room.tolist()
         try:
             sizes = {

@@ -158,6 +158,7 @@ class Meter:
     def reset(self, state: t.State, read_out: ReadOut) -> None:
         """Starts an interval now; see :meth:`close`."""
         self._before = self._read(state, read_out)
+        state.latency_total["max_ps"] = 0
 
     def _read(self, state: t.State, read_out: ReadOut) -> _Reading:
         """Counters as they are now; peaks begin anew."""

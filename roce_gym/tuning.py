@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -25,7 +24,7 @@ from roce_gym.sim import types as t
 from roce_gym.sim.cc.records import qp_records, tenant_params
 from roce_gym.sim.cc.registry import ALGORITHMS
 from roce_gym.topology.graph import NVLINK_CREDIT_BYTES, Network
-from roce_gym.units import mbps_to_bps, us_to_ps
+from roce_gym.units import BPS_PER_MBPS, PS_PER_US, mbps_to_bps
 
 _NEVER_MARK = np.iinfo(np.int32).max
 
@@ -178,11 +177,17 @@ class Tuner:
         ingress["static_threshold"][self._nvlink] = NVLINK_CREDIT_BYTES
         ingress["reserved"][self._nvlink] = 0
 
-    def _at_port_rate(self, threshold_bytes: int) -> NDArray[np.int64]:
-        """Shape (num_links,), int64: a threshold given at host rate, at each link's rate."""
+    def _at_port_rate(self, threshold_bytes: int) -> NDArray[np.int64] | np.int64:
+        """Shape (num_links,), or () if all are equal: a threshold at each link's rate.
+
+        Args:
+            threshold_bytes: at host rate.
+        """
         if not self._scenario.switch.ecn_scales_with_rate:
-            return np.full(len(self._rate_index), threshold_bytes, np.int64)
+            return np.int64(threshold_bytes)
         scaled = [threshold_bytes * int(rate) // self._host_rate_bps for rate in self._rates_bps]
+        if len(scaled) == 1:
+            return np.int64(min(scaled[0], _NEVER_MARK))
         return np.minimum(scaled, _NEVER_MARK)[self._rate_index]
 
 
@@ -192,23 +197,25 @@ def apply_sender(state: t.State, tenant: int, config: SenderConfig) -> None:
     A record's field `x_ps` is the setting `x_us`, `x_bps` is `x_mbps`; others have the same name.
     """
     algorithm = ALGORITHMS[state.cc_kind[tenant] - 1]
-    params: Any = tenant_params(state, algorithm.params)[tenant]
-    for field, setting, convert in _sources(algorithm.params):
-        value = getattr(config, setting)
-        params[field] = value if convert is None else convert(value)
+    tenant_params(state, algorithm.params)[tenant] = tuple(
+        [
+            getattr(config, setting) if unit is None else round(getattr(config, setting) * unit)
+            for setting, unit in _sources(algorithm.params)
+        ]
+    )
 
 
 @cache
-def _sources(record: np.dtype[Any]) -> list[tuple[str, str, Callable[[float], int] | None]]:
-    """Of each field: the setting that it is made of, and how."""
-    sources: list[tuple[str, str, Callable[[float], int] | None]] = []
+def _sources(record: np.dtype[Any]) -> list[tuple[str, int | None]]:
+    """Of each field: the setting that it is made of, and by what this has to be multiplied."""
+    sources: list[tuple[str, int | None]] = []
     for field in record.names or ():
         if field.endswith("_ps"):
-            sources.append((field, field.removesuffix("_ps") + "_us", us_to_ps))
+            sources.append((field.removesuffix("_ps") + "_us", PS_PER_US))
         elif field.endswith("_bps"):
-            sources.append((field, field.removesuffix("_bps") + "_mbps", mbps_to_bps))
+            sources.append((field.removesuffix("_bps") + "_mbps", BPS_PER_MBPS))
         else:
-            sources.append((field, field, None))
+            sources.append((field, None))
     return sources
 
 

@@ -274,7 +274,7 @@ def test_a_fault_is_reported_with_seed_and_scenario(threads):
     def fail(**_):
         raise SimulationError("the core stopped with status 9 at 5 ps")
 
-    env.envs[1].fabric.advance = fail
+    env.envs[1].fabric.advance_in_parts = fail
     with pytest.raises(
         SimulationError, match=r"environment 1 \(scenario 'small', seed 21\): the core stopped"
     ):
