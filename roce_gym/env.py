@@ -295,7 +295,7 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self._source.check()
         super().reset(seed=seed)
         self.episode_seed = episode_seed = self._choose_seed(seed, chosen)
-        start = self._start(chosen, episode_seed)
+        start, self.fabric = self._start(chosen, episode_seed)
         scenario = start.scenario
         self._holds_preset = chosen.preset is not None
         self._start_counting(scenario, start.network, start.plan, start.references)
@@ -309,8 +309,8 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         info = self._judge.at_start() | self._score.entries() | self._measures.at_start()
         return self.sight.at_start(self._position), self._finish(info)
 
-    def _start(self, chosen: ResetOptions, seed: int) -> Start:
-        """Builds or remembers where an episode starts from, and makes its parts the own ones."""
+    def _start(self, chosen: ResetOptions, seed: int) -> tuple[Start, Fabric]:
+        """Builds or recalls where an episode starts from, and adopts all of it but the fabric."""
         preset = None if chosen.preset == OWN_SETTINGS else chosen.preset
         key = (self._digest, seed, preset)
         comes_again = self._layouts is not None and self._make_knobs is KnobSpace
@@ -320,8 +320,7 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
             self._is_over = True
             parts = (known.scenario, known.network, known.plan, known.knobs, known.actions)
             self._adopt(*parts, seed)
-            self.fabric = copy.copy(known.fabric)
-            return known
+            return known, copy.copy(known.fabric)
         scenario = validate_scenario(self._drawer_of(chosen)(seed))
         check_same_parts(scenario, self._first, seed)
         self._is_over = True
@@ -334,11 +333,11 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
                 f"{actions.space}; the environment has {self.action_space}"
             )
         references = get_references(scenario, seed, network, plan)
-        self.fabric = Fabric(scenario, seed, preset=preset, network=network, plan=plan)
-        start = Start(scenario, network, plan, knobs, actions, references, self.fabric)
+        fabric = Fabric(scenario, seed, preset=preset, network=network, plan=plan)
+        start = Start(scenario, network, plan, knobs, actions, references, fabric)
         if comes_again:
             keep(key, start)
-        return start
+        return start, fabric
 
     def _drawer_of(self, chosen: ResetOptions) -> Drawer:
         """Draws from the environment's scenario, or from that of one episode."""

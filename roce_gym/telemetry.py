@@ -210,7 +210,8 @@ class Meter:
             ports |= {name: after.watchdog[name] - before.watchdog[name] for name in _WATCHDOG}
         latency = None
         if after.latency is not None and before.latency is not None:
-            counts, sums = (now - then for now, then in zip(after.latency, before.latency, strict=True))
+            pairs = zip(after.latency, before.latency, strict=True)
+            counts, sums = (now - then for now, then in pairs)
             latency = Latencies(counts, sums, state.latency_total["max_ps"].reshape(-1, 2).copy())
             state.latency_total["max_ps"] = 0
         core: Any = state.core[0]
@@ -219,8 +220,7 @@ class Meter:
         return Interval(
             start_ps=before.now_ps,
             end_ps=after.now_ps,
-            queue_mean_bytes=ports.pop("area")
-            * (1024.0 / max(1, after.now_ps - before.now_ps)),
+            queue_mean_bytes=ports.pop("area") * (1024.0 / max(1, after.now_ps - before.now_ps)),
             **ports,
             **qps,
             alpha=after.alpha,

@@ -72,7 +72,7 @@ def packed(state: State) -> tuple[State, NDArray[np.int64]]:
     """
     lines = [-(-array.nbytes // _LINE_BYTES) for array in state]
     block = np.empty((sum(lines) + 1) * _LINE_BYTES, np.uint8)
-    address, everything = block.ctypes.data, memoryview(block)
+    address, everything = block.ctypes.data, block.data
     start = -address % _LINE_BYTES
     arrays, words = [], []
     for array, count in zip(state, lines, strict=True):

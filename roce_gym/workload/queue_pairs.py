@@ -156,8 +156,9 @@ class QueuePairs:
 
     def _paths(self, drafts: list[_Draft]) -> list[list[Any]]:
         """Paths of all data, and of all ACKs: those given, and for the others ECMP's."""
-        paths: list[list[Any]] = [[draft.given[way] for draft in drafts] for way in (_DATA, _ACK)]
-        wanted = [(way, i) for way in (_DATA, _ACK) for i, path in enumerate(paths[way]) if not path]
+        both = (_DATA, _ACK)
+        paths: list[list[Any]] = [[draft.given[way] for draft in drafts] for way in both]
+        wanted = [(way, i) for way in both for i, path in enumerate(paths[way]) if path is None]
         ways = [way for way, _ in wanted]
         flows = [drafts[i] for _, i in wanted]
         entropy = stable_hashes(
