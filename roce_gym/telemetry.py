@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from roce_gym.latency import Latencies
 from roce_gym.sim import types as t
 from roce_gym.sim.readout import PORT_ROWS, PORT_TOTALS, QP_ROWS, QP_TOTALS
+from roce_gym.topology.graph import Network
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -115,6 +116,53 @@ class Interval:
     unreachable_qps: int
     events: int
     latency: Latencies | None = None
+
+
+class PortSums(NamedTuple):
+    """Over all ports of Ethernet switches; shape (C,), int64, each.
+
+    Attributes:
+        sent_packets, marked_packets: by these ports.
+        queue_max_bytes: highest of their queues during the interval.
+        pause_frames: sent by them.
+        dropped_packets: of what they received.
+    """
+
+    sent_packets: Ints
+    marked_packets: Ints
+    queue_max_bytes: Ints
+    pause_frames: Ints
+    dropped_packets: Ints
+
+
+def port_sums(interval: Interval, network: Network) -> PortSums:
+    """Sums that observation, reward and `info` share: found once and kept with the interval."""
+    known = vars(interval).get("_port_sums")
+    if known is not None and known[0] is network:
+        sums: PortSums = known[1]
+        return sums
+    out, into = network.from_switch, network.into_switch
+    sums = PortSums(
+        sent_packets=total(interval.tx_packets, out),
+        marked_packets=total(interval.ecn_marked_packets, out),
+        queue_max_bytes=highest(interval.queue_max_bytes, out),
+        pause_frames=total(interval.pause_frames, into),
+        dropped_packets=total(interval.dropped_packets, into),
+    )
+    vars(interval)["_port_sums"] = network, sums
+    return sums
+
+
+def total(values: NDArray[Any], links: NDArray[np.intp]) -> NDArray[Any]:
+    """Sum over some links; as `values[links].sum(axis=0)`, without the detours."""
+    sums: NDArray[Any] = np.add.reduce(values.take(links, axis=0))
+    return sums
+
+
+def highest(values: NDArray[Any], links: NDArray[np.intp]) -> NDArray[Any]:
+    """Maximum over some links, likewise."""
+    most: NDArray[Any] = np.maximum.reduce(values.take(links, axis=0))
+    return most
 
 
 _WATCHDOG = {
