@@ -151,7 +151,7 @@ class Fabric:
         twin, own_bytes, arrays = self._twin(), 0, []
         for mine, found in zip(self._state, other._state if other else self._state, strict=True):
             if other is None or mine.tobytes() != found.tobytes():
-                found = mine.copy()
+                found = mine.view(np.uint8).copy().view(mine.dtype)  # with what is between fields
                 own_bytes += found.nbytes
             arrays.append(found)
         twin._state = t.State(*arrays)

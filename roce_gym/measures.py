@@ -39,8 +39,7 @@ class Measures:
             "queue_max_bytes": sums.queue_max_bytes,
             "marked_fraction": sums.marked_packets / np.maximum(sums.sent_packets, 1),
             "paused_fraction": total(interval.paused_ps, into) / len(into) / (seconds * PS_PER_S),
-            "dropped_packets": sums.dropped_packets
-            + total(interval.watchdog_dropped_packets, out),
+            "dropped_packets": sums.dropped_packets + total(interval.watchdog_dropped_packets, out),
         }
         count = len(self._tenants)
         delivered = np.bincount(self._qp_tenant, interval.delivered_bytes * self._is_on_nic, count)
