@@ -112,6 +112,7 @@ class Fabric:
         host_rate_gbps = self.network.host_rate_bps / BPS_PER_GBPS
         self._links = LinkSchedule(scenario, self.network, self.plan, seed)
         self._hold(build_state(scenario, self.network, self.plan, seed, self._links))
+        self._run = engine.run_plain if engine.is_plain(self._state) else engine.run
         self._tuner = Tuner(scenario, self.network)
         self.settings = resolve_settings(scenario, host_rate_gbps, preset)
         self._tuner.apply(self._state, self.settings)
@@ -138,7 +139,7 @@ class Fabric:
 
     def _twin(self) -> Fabric:
         twin = object.__new__(type(self))
-        vars(twin).update(self.__getstate__())
+        vars(twin).update(self.__getstate__(), _run=self._run)
         twin._tuner, twin._meter = copy.copy(self._tuner), copy.copy(self._meter)
         return twin
 
@@ -166,6 +167,7 @@ class Fabric:
         """A copy has a table of its own arrays."""
         vars(self).update(values)
         self._hold(self._state)
+        self._run = engine.run_plain if engine.is_plain(self._state) else engine.run
 
     @property
     def now_ps(self) -> int:
@@ -254,9 +256,8 @@ class Fabric:
             _call(engine.kick, self._argument, link)
 
     def _hold(self, state: t.State) -> None:
-        """Takes a copy of a state, with what kernels take: its table, or without JIT itself."""
+        """Takes a copy of a state, with what kernels take: its table, or itself without JIT."""
         self._state, table = packed(state)
-        self._run = engine.run_plain if engine.is_plain(state) else engine.run
         bind(self.scenario, self._state)
         self._argument: Any = self._state if numba.config.DISABLE_JIT else table
 

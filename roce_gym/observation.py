@@ -104,14 +104,10 @@ class Observation:
         self._qp_line_bps = line_bps[src]
         self._num_tenants = len(scenario.tenants)
         self._num_qps = np.maximum(np.bincount(self._tenant, minlength=self._num_tenants), 1)
-        members = [np.flatnonzero(self._tenant == i) for i in range(self._num_tenants)]
-        self._num_senders = np.array([max(1, len(np.unique(src[qps]))) for qps in members])
-        self._capacity_bps = np.array(
-            [
-                max(1.0, min(line_bps[np.unique(end[qps])].sum() for end in (src, dst)))
-                for qps in members
-            ]
-        )
+        takes_part = np.zeros((2, self._num_tenants, network.num_hosts), bool)
+        takes_part[0, self._tenant, src] = takes_part[1, self._tenant, dst] = True
+        self._num_senders = np.maximum(takes_part[0].sum(axis=1), 1)
+        self._capacity_bps = np.maximum((takes_part * line_bps).sum(axis=2).min(axis=0), 1.0)
         self.num_measured = len(self.names) - len(knob_names)
         scales = [
             *(len(scenario.classes) * list(_CLASS_SCALES.values())),

@@ -76,7 +76,8 @@ def packed(state: State) -> tuple[State, NDArray[np.int64]]:
     start = -address % _LINE_BYTES
     arrays, words = [], []
     for array, count in zip(state, lines, strict=True):
-        everything[start : start + array.nbytes] = array.view(np.uint8).data
+        if count:
+            everything[start : start + array.nbytes] = array.view(np.uint8).data
         arrays.append(np.frombuffer(block, array.dtype, array.size, start))
         words += [address + start, array.size]
         start += count * _LINE_BYTES
