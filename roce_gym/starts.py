@@ -22,10 +22,13 @@ from roce_gym.topology.graph import Network
 from roce_gym.workload.plan import Plan
 
 MEMORY_BYTES = 64 * 2**20
-"""Of all that is kept. A choice: 256 layouts of a packaged scenario need less than half of it."""
+"""Of all that is kept. A choice: 256 layouts of any packaged environment need less."""
 
 _PLAN_BYTES = 512
 """About what a queue pair or an operation takes in a plan."""
+
+_OTHER_BYTES = 50 * 2**10
+"""About what scenario, settings, knobs and counters take."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,8 @@ def recall(key: Hashable) -> Start | None:
 def keep(key: Hashable, start: Start) -> None:
     """Remembers a start, if nothing but the key decides it and it is not too large.
 
+    The oldest go where all together are.
+
     PRECONDITION: its fabric is at time 0.
     """
     scenario, plan = start.scenario, start.plan
@@ -81,7 +86,7 @@ def keep(key: Hashable, start: Start) -> None:
     with _lock:
         latest = next(reversed(_memory.values()))[0].fabric if _memory else None
         fabric, own_bytes = start.fabric.at_rest(latest)
-        size = own_bytes + _PLAN_BYTES * (len(plan.qps) + num_ops)
+        size = own_bytes + _OTHER_BYTES + _PLAN_BYTES * (len(plan.qps) + num_ops)
         _memory[key] = replace(start, fabric=fabric), size
         while sum(size for _, size in _memory.values()) > MEMORY_BYTES:
             _memory.popitem(last=False)
