@@ -72,7 +72,7 @@ def recall(key: Hashable) -> Start | None:
 def keep(key: Hashable, start: Start) -> None:
     """Remembers a start, if nothing but the key decides it and it is not too large.
 
-    The oldest go where all together are.
+    Where all together take more than MEMORY_BYTES, those go that were not needed for longest.
 
     PRECONDITION: its fabric is at time 0.
     """

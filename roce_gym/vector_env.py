@@ -56,6 +56,8 @@ class RoceVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     """
 
     env_class: type[RoceEnv] = RoceEnv
+    """Of which `step_in_parts` is called, not `step`."""
+
     no_reward: Any = 0.0
     """Of a step that only resets."""
 
