@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import gymnasium
 
 from roce_gym.errors import ConfigError, RoceGymError
+from roce_gym.parts import Parts
 
 T = TypeVar("T")
+
+_Outcome: TypeAlias = tuple[T | None, Exception | None]
 
 
 class Batch:
@@ -47,11 +50,36 @@ class Batch:
                 the message of this package's and of Gymnasium's errors, in a note to others.
         """
         chosen = list(range(len(self.envs)) if indices is None else indices)
-        outcomes = list(self._map(lambda i: _attempt(task, i), chosen))
-        for i, (_, error) in zip(chosen, outcomes, strict=True):
+        return self._results(self._map(lambda i: _attempt(lambda: task(i)), chosen))
+
+    def each_in_parts(self, task: Callable[[int], Parts[T]]) -> list[T]:
+        """As :meth:`each`, of tasks in parts, for all environments.
+
+        What tasks do between their parts is done in this thread, one after the other; then all next
+        parts are done by all threads. Where Python code of several threads is under way at a time,
+        they take the GIL, and its data, from one another again and again, which costs more than
+        waiting for each other.
+        """
+        tasks = {i: task(i) for i in range(len(self.envs))}
+        before: dict[int, _Outcome[Any]] = dict.fromkeys(tasks, (None, None))
+        done: dict[int, _Outcome[T]] = {}
+        while before:
+            parts: dict[int, Callable[[], Any]] = {}
+            for i, (value, error) in before.items():
+                try:
+                    parts[i] = tasks[i].send(value) if error is None else tasks[i].throw(error)
+                except StopIteration as end:
+                    done[i] = (end.value, None)
+                except Exception as failure:
+                    done[i] = (None, failure)
+            before = self._map(lambda i: _attempt(parts[i]), parts)  # noqa: B023 (ends at once)
+        return self._results({i: done[i] for i in tasks})
+
+    def _results(self, outcomes: dict[int, _Outcome[T]]) -> list[T]:
+        for i, (_, error) in outcomes.items():
             if error is not None:
                 raise self.located(i, error)
-        return [result for result, _ in outcomes]
+        return [cast(T, value) for value, _ in outcomes.values()]
 
     def located(self, i: int, error: Exception) -> Exception:
         """The same error, with the environment that it comes from."""
@@ -70,12 +98,25 @@ class Batch:
             self._pool.shutdown()
             self._pool = None
 
-    def _map(self, function: Callable[[int], Any], indices: list[int]) -> Iterable[Any]:
-        if self.threads == 1 or len(indices) == 1:
-            return map(function, indices)
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="roce-gym")
-        return self._pool.map(function, indices)
+    def _map(
+        self, function: Callable[[int], _Outcome[T]], indices: Iterable[int]
+    ) -> dict[int, _Outcome[T]]:
+        """Results by index, in order; this thread works, too."""
+        found: dict[int, _Outcome[T]] = dict.fromkeys(indices, (None, None))
+        left = iter(list(found))  # one for all: each index goes to the first that asks for it
+
+        def work() -> None:
+            for i in left:
+                found[i] = function(i)
+
+        helpers = min(self.threads, len(found)) - 1
+        if helpers > 0 and self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="roce-gym")
+        futures = [self._pool.submit(work) for _ in range(helpers)] if self._pool else []
+        work()
+        for future in futures:
+            future.result()
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: all but the threads."""
@@ -89,8 +130,8 @@ def num_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _attempt(task: Callable[[int], T], i: int) -> tuple[T | None, Exception | None]:
+def _attempt(function: Callable[[], T]) -> _Outcome[T]:
     try:
-        return task(i), None
+        return function(), None
     except Exception as error:
         return None, error

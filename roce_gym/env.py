@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from roce_gym.action_modes import Knobs, make_actions
+from roce_gym.action_modes import Actions, Knobs, make_actions
 from roce_gym.config import Scenario, Topology, TopologyFile, validate_scenario
 from roce_gym.deployable import DeployableObservation
 from roce_gym.env_snapshot import EnvSnapshot, put, take
@@ -32,20 +33,22 @@ from roce_gym.options import (
     check_weights,
     with_control,
 )
+from roce_gym.parts import Parts, run_in_turn
 from roce_gym.progress import Progress
 from roce_gym.reference import References, get_references, num_steps
 from roce_gym.reward import Judge, Reward, RewardTerms
 from roce_gym.routing import Router
 from roce_gym.scenario_file import (
+    Drawer,
     apply_changes,
     apply_overrides,
     changes_of,
-    draw,
     read_source,
     seed_in,
 )
 from roce_gym.score import Score
 from roce_gym.sight import Eyes, Sight
+from roce_gym.starts import Start, digest_of, keep, recall
 from roce_gym.telemetry import Interval
 from roce_gym.topology import Network, build_network
 from roce_gym.workload.plan import Plan
@@ -220,10 +223,12 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self.render_mode = render_mode
         self._make_knobs, self._make_judge = knobs, reward
         self._own_eyes = observation if callable(observation) else None
-        self._first = validate_scenario(draw(self._raw, 0))
+        self._digest = digest_of(self._raw)
+        self._drawer = Drawer(self._raw)
+        self._first = validate_scenario(self._drawer(0))
         self._topology: Topology | None = None
         self._check_splits()
-        self._prepare(self._first, 0)
+        self._adopt(self._first, *self._build(self._first, 0), 0)
         self._names = (self.knobs.names, self.sight.names)
         self.action_space = self.actions.space
         self.observation_space = self.sight.space
@@ -243,22 +248,32 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         for split in changes_of(self._raw):
             seed = seed_in(split, 0)
             try:
-                scenario = validate_scenario(draw(self._raw, seed))
+                scenario = validate_scenario(self._drawer(seed))
             except ConfigError as error:
                 raise ConfigError(f"splits.{split}: {error}") from None
             check_same_parts(scenario, self._first, seed)
 
-    def _prepare(self, scenario: Scenario, seed: int) -> tuple[Network, Plan]:
+    def _build(self, scenario: Scenario, seed: int) -> tuple[Network, Plan, Knobs, Actions]:
         """Builds what depends on the scenario that a seed draws."""
         network, router = self._routed(scenario.topology)
         plan = make_plan(scenario, network, seed, router=router)
-        self.scenario = scenario
-        self.knobs = self._make_knobs(scenario, network)
-        self.actions = make_actions(scenario.control, self.knobs)
+        knobs = self._make_knobs(scenario, network)
+        return network, plan, knobs, make_actions(scenario.control, knobs)
+
+    def _adopt(
+        self,
+        scenario: Scenario,
+        network: Network,
+        plan: Plan,
+        knobs: Knobs,
+        actions: Actions,
+        seed: int,
+    ) -> None:
+        """Makes an episode's parts the environment's."""
+        self.scenario, self.knobs, self.actions = scenario, knobs, actions
         self.eyes = self._open_eyes(scenario, network, plan)
         self.sight = Sight(self.eyes, scenario.control, seed)
         self._num_steps = num_steps(scenario.control)
-        return network, plan
 
     def _open_eyes(self, scenario: Scenario, network: Network, plan: Plan) -> Eyes:
         make_eyes = self._own_eyes or OBSERVATIONS[scenario.control.observation]
@@ -284,22 +299,10 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self._source.check()
         super().reset(seed=seed)
         self.episode_seed = episode_seed = self._choose_seed(seed, chosen)
-        scenario = validate_scenario(draw(self._tree(chosen), episode_seed))
-        check_same_parts(scenario, self._first, episode_seed)
-        self._is_over = True
-        network, plan = self._prepare(scenario, episode_seed)
-        names = (self.knobs.names, self.sight.names)
-        check_same_spaces(names, self._names, episode_seed)
-        if self.actions.space != self.action_space:
-            raise ConfigError(
-                f"control.knob_mode = {scenario.control.knob_mode!r} of seed {episode_seed} needs "
-                f"{self.actions.space}; the environment has {self.action_space}"
-            )
-        references = get_references(scenario, episode_seed, network, plan)
-        preset = None if chosen.preset in (None, OWN_SETTINGS) else chosen.preset
-        self.fabric = Fabric(scenario, episode_seed, preset=preset, network=network, plan=plan)
+        start, self.fabric = self._start(chosen, episode_seed)
+        scenario = start.scenario
         self._holds_preset = chosen.preset is not None
-        self._start_counting(scenario, network, plan, references)
+        self._start_counting(scenario, start.network, start.plan, start.references)
         self._position = self.knobs.encode(self.fabric.settings).astype(np.float64)
         delay = scenario.control.action_delay
         self._pending: deque[NDArray[np.float64] | None] = deque([None] * delay)
@@ -310,12 +313,44 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         info = self._judge.at_start() | self._score.entries() | self._measures.at_start()
         return self.sight.at_start(self._position), self._finish(info)
 
-    def _tree(self, chosen: ResetOptions) -> dict[str, Any]:
-        """The scenario to draw from."""
+    def _start(self, chosen: ResetOptions, seed: int) -> tuple[Start, Fabric]:
+        """Builds or recalls where an episode starts from, and adopts all of it but the fabric."""
+        preset = None if chosen.preset == OWN_SETTINGS else chosen.preset
+        key = (self._digest, seed, preset)
+        comes_again = self._layouts is not None and self._make_knobs is KnobSpace
+        comes_again = comes_again and chosen.scenario is None and not chosen.params
+        known = recall(key) if comes_again else None
+        if known is not None:
+            self._is_over = True
+            parts = (known.scenario, known.network, known.plan, known.knobs, known.actions)
+            self._adopt(*parts, seed)
+            return known, copy.copy(known.fabric)
+        scenario = validate_scenario(self._drawer_of(chosen)(seed))
+        check_same_parts(scenario, self._first, seed)
+        self._is_over = True
+        network, plan, knobs, actions = self._build(scenario, seed)
+        self._adopt(scenario, network, plan, knobs, actions, seed)
+        check_same_spaces((knobs.names, self.sight.names), self._names, seed)
+        if actions.space != self.action_space:
+            raise ConfigError(
+                f"control.knob_mode = {scenario.control.knob_mode!r} of seed {seed} needs "
+                f"{actions.space}; the environment has {self.action_space}"
+            )
+        references = get_references(scenario, seed, network, plan)
+        fabric = Fabric(scenario, seed, preset=preset, network=network, plan=plan)
+        start = Start(scenario, network, plan, knobs, actions, references, fabric)
+        if comes_again:
+            keep(key, start)
+        return start, fabric
+
+    def _drawer_of(self, chosen: ResetOptions) -> Drawer:
+        """Draws from the environment's scenario, or from that of one episode."""
+        if chosen.scenario is None and not chosen.params:
+            return self._drawer
         raw = self._raw
         if chosen.scenario is not None:
             raw = self._changed(read_source(chosen.scenario).tree)
-        return apply_changes(raw, chosen.params.items()) if chosen.params else raw
+        return Drawer(apply_changes(raw, chosen.params.items()) if chosen.params else raw)
 
     def _choose_seed(self, seed: int | None, chosen: ResetOptions) -> int:
         if chosen.episode_seed is not None:
@@ -347,6 +382,12 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
             ActionError: wrong shape, NaN or infinity, or, with `multidiscrete`, no such factor.
             ResetNeeded: before the first reset, or after the end of an episode.
         """
+        return run_in_turn(self.step_in_parts(action))
+
+    def step_in_parts(
+        self, action: NDArray[np.float32]
+    ) -> Parts[tuple[NDArray[np.float32], Any, bool, bool, dict[str, Any]]]:
+        """As :meth:`step`, which calls it, as does the vector environment; see `roce_gym.parts`."""
         if self.fabric is None or self._is_over:
             raise ResetNeeded(
                 "step() needs reset() first: "
@@ -358,7 +399,8 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
             due = self._pending.popleft()
             if due is not None:
                 self.fabric.apply(self.knobs.decode(due))
-        interval = self.fabric.advance(us=self.scenario.control.interval_us)
+        interval_us = self.scenario.control.interval_us
+        interval = yield from self.fabric.advance_in_parts(us=interval_us)
         work = self._progress(interval)
         self._step += 1
         self.last_interval = interval

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roce_gym.fabric import Fabric, Snapshot
+from roce_gym.topology.graph import Network
 
 _SHARED = ("scenario", "knobs", "actions", "last_interval", "_last_info")
 """Parts of an episode that are replaced, but never change."""
@@ -31,7 +32,8 @@ class EnvSnapshot:
 def take(env: Any) -> EnvSnapshot:
     """Of an environment that has begun an episode."""
     parts = {name: getattr(env, name) for name in _SHARED + _COPIED}
-    return EnvSnapshot(env.fabric, env.fabric.snapshot(), _copied(parts))
+    copied = _copied(parts, env.fabric.network)
+    return EnvSnapshot(env.fabric, env.fabric.snapshot(), copied)
 
 
 def put(env: Any, snapshot: EnvSnapshot) -> None:
@@ -43,12 +45,12 @@ def put(env: Any, snapshot: EnvSnapshot) -> None:
     fabric = snapshot.fabric if is_own else copy.copy(snapshot.fabric)
     fabric.restore(snapshot.state)
     env.fabric = fabric
-    for name, value in _copied(snapshot.parts).items():
+    for name, value in _copied(snapshot.parts, fabric.network).items():
         setattr(env, name, value)
 
 
-def _copied(values: dict[str, Any]) -> dict[str, Any]:
+def _copied(values: dict[str, Any], network: Network) -> dict[str, Any]:
     """Deep copies that refer to each other as before, and to the same of what never changes."""
     shared = {name: values[name] for name in _SHARED}
-    memo = {id(value): value for value in shared.values()}
+    memo = {id(value): value for value in (network, *shared.values())}
     return shared | copy.deepcopy({name: values[name] for name in _COPIED}, memo)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numba
@@ -16,12 +17,15 @@ from roce_gym.assembly.pools import link_free_list
 from roce_gym.config import Scenario, Settings, class_order
 from roce_gym.deadlock import find_deadlock, queue_of
 from roce_gym.errors import SimulationError
+from roce_gym.meter import Meter
+from roce_gym.parts import Parts, run_in_turn
 from roce_gym.presets import resolve_settings
 from roce_gym.sim import kernels
 from roce_gym.sim import types as t
-from roce_gym.sim.handle import make_table, packed
+from roce_gym.sim.handle import packed
 from roce_gym.sim.jit import call_announced
-from roce_gym.telemetry import Interval, Meter
+from roce_gym.sim.readout import read_out
+from roce_gym.telemetry import Interval
 from roce_gym.topology import build_network
 from roce_gym.topology.graph import Network
 from roce_gym.tuning import Tuner
@@ -109,13 +113,14 @@ class Fabric:
         host_rate_gbps = self.network.host_rate_bps / BPS_PER_GBPS
         self._links = LinkSchedule(scenario, self.network, self.plan, seed)
         self._hold(build_state(scenario, self.network, self.plan, seed, self._links))
+        self._run = kernels.run_plain if kernels.is_plain(self._state) else kernels.run
         self._tuner = Tuner(scenario, self.network)
         self.settings = resolve_settings(scenario, host_rate_gbps, preset)
         self._tuner.apply(self._state, self.settings)
         order = class_order(scenario)
         columns = tuple(order.index(c) + 1 for c in range(len(order)))
         self._meter = Meter(len(order) + 1, columns)
-        self._meter.reset(self._state)
+        self._meter.reset(self._state, self._read_out)
         self._deadlock: tuple[tuple[int, int, int], ...] = ()
         _call(kernels.start, self._argument)
         if self._links.next_change_ps(-1) == 0:
@@ -128,13 +133,42 @@ class Fabric:
         }
 
     def __copy__(self) -> Fabric:
-        """A copy is a fabric of its own, however it is made."""
-        return copy.deepcopy(self)
+        """A fabric of its own, however it is made; this way, with what never changes in common."""
+        twin = self._twin()
+        twin._hold(self._state)
+        return twin
+
+    def _twin(self) -> Fabric:
+        twin = object.__new__(type(self))
+        vars(twin).update(self.__getstate__(), _run=self._run)
+        twin._tuner, twin._meter = copy.copy(self._tuner), copy.copy(self._meter)
+        return twin
+
+    def at_rest(self, other: Fabric | None = None) -> tuple[Fabric, int]:
+        """A copy that is only to be copied again, and how many bytes of its state are its own.
+
+        Args:
+            other: where it has the same arrays, these are used; another one at rest.
+        """
+        twin, own_bytes, arrays = self._twin(), 0, []
+        for mine, found in zip(self._state, other._state if other else self._state, strict=True):
+            if other is None or mine.tobytes() != found.tobytes():
+                found = mine.view(np.uint8).copy().view(mine.dtype)  # with what is between fields
+                own_bytes += found.nbytes
+            arrays.append(found)
+        twin._state = t.State(*arrays)
+        return twin, own_bytes
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the whole state."""
+        return sum(array.nbytes for array in self._state)
 
     def __setstate__(self, values: dict[str, Any]) -> None:
         """A copy has a table of its own arrays."""
         vars(self).update(values)
         self._hold(self._state)
+        self._run = kernels.run_plain if kernels.is_plain(self._state) else kernels.run
 
     @property
     def now_ps(self) -> int:
@@ -166,6 +200,12 @@ class Fabric:
         Raises:
             SimulationError: the core stopped; names status and time.
         """
+        return run_in_turn(self.advance_in_parts(us=us, ps=ps))
+
+    def advance_in_parts(
+        self, *, us: float | None = None, ps: int | None = None
+    ) -> Parts[Interval]:
+        """As :meth:`advance`; the parts are calls of the simulator, which releases the GIL."""
         if (us is None) == (ps is None):
             raise SimulationError("advance: give either us or ps")
         given = us if us is not None else ps
@@ -178,7 +218,7 @@ class Fabric:
         logged: list[NDArray[Any]] = []
         while True:
             change_ps = self._links.next_change_ps(self.now_ps)
-            status = _call(self._run, self._argument, min(until_ps, change_ps))
+            status = yield partial(_call, self._run, self._argument, min(until_ps, change_ps))
             logged.append(self._drain_log())
             if status != t.OK:
                 self._mend(status)
@@ -188,8 +228,9 @@ class Fabric:
             if self.now_ps == until_ps:
                 break
         self._deadlock = self._find_deadlock()
+        log = logged[0] if len(logged) == 1 else np.concatenate(logged)
         unreachable = self._links.unreachable_qps(self.now_ps)
-        return self._meter.close(self._state, np.concatenate(logged), self._deadlock, unreachable)
+        return self._meter.close(self._state, self._read_out, log, self._deadlock, unreachable)
 
     @property
     def is_deadlocked(self) -> bool:
@@ -217,11 +258,13 @@ class Fabric:
             _call(kernels.kick, self._argument, link)
 
     def _hold(self, state: t.State) -> None:
-        """Takes a copy of a state, with what kernels take: its table, or without JIT itself."""
-        self._state = packed(state)
-        self._run = kernels.run_plain if kernels.is_plain(state) else kernels.run
+        """Takes a copy of a state, with what kernels take: its table, or itself without JIT."""
+        self._state, table = packed(state)
         bind(self.scenario, self._state)
-        self._argument: Any = self._state if numba.config.DISABLE_JIT else make_table(self._state)
+        self._argument: Any = self._state if numba.config.DISABLE_JIT else table
+
+    def _read_out(self, *arguments: NDArray[Any]) -> None:
+        _call(read_out, self._argument, *arguments)
 
     def _drain_log(self) -> NDArray[Any]:
         core: Any = self._state.core[0]
@@ -274,4 +317,4 @@ class Fabric:
         self._deadlock = self._find_deadlock()
         self._tuner.assume(snapshot.settings)
         self.settings = snapshot.settings
-        self._meter.reset(self._state)
+        self._meter.reset(self._state, self._read_out)

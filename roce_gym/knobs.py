@@ -115,6 +115,9 @@ class KnobSpace:
         self._is_log = np.array([knob.is_log for knob in every])
         self._low = self._line([knob.low for knob in every])
         self._high = self._line([knob.high for knob in every])
+        self._first = self._low[self._chosen]
+        self._span = self._high[self._chosen] - self._first
+        self._is_chosen_log = self._is_log[self._chosen]
         # Knobs left out: the value of the scenario's settings, or the nearest in range if that is
         # no number (ECN or DCQCN off); only felt beside knobs that there are.
         values = np.array(self._values(self.base))
@@ -177,10 +180,9 @@ class KnobSpace:
     def _decoded(self, action: Any) -> list[float]:
         """Values of all knobs that there could be."""
         share = (self.clip(action) + 1.0) / 2.0
-        low, high = self._low[self._chosen], self._high[self._chosen]
-        line = low + share * (high - low)
+        line = self._first + share * self._span
         full = self._fixed.copy()
-        full[self._chosen] = np.where(self._is_log[self._chosen], np.exp(line), line)
+        full[self._chosen] = np.where(self._is_chosen_log, np.exp(line), line)
         values: list[float] = full.tolist()
         return values
 
@@ -200,8 +202,7 @@ class KnobSpace:
 
         A logit changes by the factor's logarithm, which multiplies the ratio it stands for.
         """
-        span = (self._high - self._low)[self._chosen]
-        return np.full(len(span), 2.0 * math.log(factor)) / span
+        return np.full(len(self._span), 2.0 * math.log(factor)) / self._span
 
     def encode(self, settings: Settings) -> NDArray[np.float32]:
         """The action whose settings come closest to the given ones.

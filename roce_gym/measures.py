@@ -8,7 +8,7 @@ import numpy as np
 
 from roce_gym.config import Scenario
 from roce_gym.latency import QUANTILES, WHAT
-from roce_gym.telemetry import Interval
+from roce_gym.telemetry import Interval, port_sums, total
 from roce_gym.topology.graph import Network
 from roce_gym.units import PS_PER_S, PS_PER_US
 from roce_gym.workload.plan import Plan
@@ -28,20 +28,18 @@ class Measures:
         self._qp_tenant = np.array([pair.tenant for pair in plan.qps], np.int64)
         self._is_on_nic = np.array([not pair.is_local for pair in plan.qps], np.float64)
         self._has_latency = scenario.simulator.latency_histograms
-        self._from_switch = network.from_switch
-        self._into_switch = network.into_switch
+        self._network = network
 
     def __call__(self, interval: Interval) -> dict[str, float]:
         """The quantities of one interval."""
         seconds = (interval.end_ps - interval.start_ps) / PS_PER_S
-        out, into = self._from_switch, self._into_switch
-        sent = np.maximum(interval.tx_packets[out].sum(axis=0), 1)
+        out, into = self._network.from_switch, self._network.into_switch
+        sums = port_sums(interval, self._network)
         by_class = {
-            "queue_max_bytes": interval.queue_max_bytes[out].max(axis=0),
-            "marked_fraction": interval.ecn_marked_packets[out].sum(axis=0) / sent,
-            "paused_fraction": interval.paused_ps[into].mean(axis=0) / (seconds * PS_PER_S),
-            "dropped_packets": interval.dropped_packets[into].sum(axis=0)
-            + interval.watchdog_dropped_packets[out].sum(axis=0),
+            "queue_max_bytes": sums.queue_max_bytes,
+            "marked_fraction": sums.marked_packets / np.maximum(sums.sent_packets, 1),
+            "paused_fraction": total(interval.paused_ps, into) / len(into) / (seconds * PS_PER_S),
+            "dropped_packets": sums.dropped_packets + total(interval.watchdog_dropped_packets, out),
         }
         count = len(self._tenants)
         delivered = np.bincount(self._qp_tenant, interval.delivered_bytes * self._is_on_nic, count)
@@ -49,7 +47,7 @@ class Measures:
             "goodput_gbps": 8.0 * delivered / (seconds * 1e9),
             "cnps_per_s": np.bincount(self._qp_tenant, interval.cnps, count) / seconds,
         }
-        frames = interval.pause_frames[into].sum() / (seconds * len(into))
+        frames = sums.pause_frames.sum() / (seconds * len(into))
         return {
             "time_us": interval.end_ps / PS_PER_US,
             "pfc_frames_per_s": float(frames),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from roce_gym.env import RoceEnv
 from roce_gym.errors import ConfigError
+from roce_gym.parts import Parts
 from roce_gym.reward import TERMS
 from roce_gym.vector_env import RoceVectorEnv
 
@@ -38,9 +39,9 @@ class MoRoceEnv(RoceEnv):
         self.reward_space: Box[np.float32] = Box(-np.inf, np.inf, (len(TERMS),), np.float32)
         self.reward_dim = len(TERMS)
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """As :meth:`RoceEnv.step`, with a reward of shape (3,), float32."""
-        observation, _, terminated, truncated, info = super().step(action)
+    def step_in_parts(self, action: Any) -> Parts[tuple[Any, Any, bool, bool, dict[str, Any]]]:
+        """As that of :class:`RoceEnv`, with a reward of shape (3,), float32."""
+        observation, _, terminated, truncated, info = yield from super().step_in_parts(action)
         reward: NDArray[np.float32] = np.array([info[term] for term in TERMS], np.float32)
         return observation, reward, terminated, truncated, info
 

@@ -15,7 +15,7 @@ from gymnasium.spaces import Box
 from numpy.typing import ArrayLike, NDArray
 
 from roce_gym.config import Scenario
-from roce_gym.telemetry import Interval
+from roce_gym.telemetry import Interval, highest, port_sums
 from roce_gym.topology.graph import Network
 from roce_gym.units import PS_PER_S
 from roce_gym.workload.plan import Plan
@@ -88,6 +88,7 @@ class Observation:
         )
         self.space: Box[np.float32] = Box(0.0, 1.0, (len(self.names),), np.float32)
         self._buffer = float(scenario.switch.buffer_bytes)
+        self._network = network
         self._from_switch = network.from_switch
         self._into_switch = network.into_switch
         self._switch = network.link_dst[self._into_switch] - network.num_hosts
@@ -103,14 +104,10 @@ class Observation:
         self._qp_line_bps = line_bps[src]
         self._num_tenants = len(scenario.tenants)
         self._num_qps = np.maximum(np.bincount(self._tenant, minlength=self._num_tenants), 1)
-        members = [np.flatnonzero(self._tenant == i) for i in range(self._num_tenants)]
-        self._num_senders = np.array([max(1, len(np.unique(src[qps]))) for qps in members])
-        self._capacity_bps = np.array(
-            [
-                max(1.0, min(line_bps[np.unique(end[qps])].sum() for end in (src, dst)))
-                for qps in members
-            ]
-        )
+        takes_part = np.zeros((2, self._num_tenants, network.num_hosts), bool)
+        takes_part[0, self._tenant, src] = takes_part[1, self._tenant, dst] = True
+        self._num_senders = np.maximum(takes_part[0].sum(axis=1), 1)
+        self._capacity_bps = np.maximum((takes_part * line_bps).sum(axis=2).min(axis=0), 1.0)
         self.num_measured = len(self.names) - len(knob_names)
         scales = [
             *(len(scenario.classes) * list(_CLASS_SCALES.values())),
@@ -130,7 +127,7 @@ class Observation:
             errors: factors by which measured values are off, before scaling; one, or one each.
         """
         seconds = (interval.end_ps - interval.start_ps) / PS_PER_S
-        held = interval.ingress_bytes[self._into_switch].sum(axis=1)
+        held = np.add.reduce(interval.ingress_bytes.take(self._into_switch, axis=0), axis=1)
         fullest = np.bincount(self._switch, held, self._num_switches).max()
         measured = np.concatenate(
             (
@@ -147,17 +144,17 @@ class Observation:
 
     def _classes(self, interval: Interval, seconds: float) -> Floats:
         """Shape (C, len(CLASS_SIGNALS)), before scaling."""
-        out, into = self._from_switch, self._into_switch
-        sent = interval.tx_packets[out].sum(axis=0)
-        paused = interval.paused_ps[into] / (seconds * PS_PER_S)
+        sums = port_sums(interval, self._network)
+        paused = interval.paused_ps.take(self._into_switch, axis=0) / (seconds * PS_PER_S)
+        num_ports = len(self._into_switch)
         rows = (
-            interval.queue_max_bytes[out].max(axis=0) / self._buffer,
-            interval.queue_mean_bytes[out].max(axis=0) / self._buffer,
-            interval.ecn_marked_packets[out].sum(axis=0) / np.maximum(sent, 1),
-            interval.pause_frames[into].sum(axis=0) / (seconds * len(into)),
-            paused.max(axis=0),
-            paused.sum(axis=0) / len(into),
-            interval.dropped_packets[into].sum(axis=0) / seconds,
+            sums.queue_max_bytes / self._buffer,
+            highest(interval.queue_mean_bytes, self._from_switch) / self._buffer,
+            sums.marked_packets / np.maximum(sums.sent_packets, 1),
+            sums.pause_frames / (seconds * num_ports),
+            np.maximum.reduce(paused),
+            np.add.reduce(paused) / num_ports,
+            sums.dropped_packets / seconds,
         )
         return np.array(rows).T
 

@@ -102,8 +102,7 @@ class Progress:
         self._bytes = np.array([round_bytes(job) for job in plan.jobs], np.float64)
         self._qp_job = np.zeros(len(plan.qps), np.int64)
         for index, job in enumerate(plan.jobs):
-            for row in job.qps:
-                self._qp_job[list(row)] = index
+            self._qp_job[[qp for row in job.qps for qp in row]] = index
         self.has_rounds = np.zeros(len(scenario.tenants), bool)
         self.has_rounds[self.job_tenant[self._bytes > 0]] = True
         self._elapsed = np.zeros(num_jobs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,9 +36,16 @@ class Queueing:
         self._column = {self._names[c]: i + 1 for i, c in enumerate(class_order(scenario))}
         self._num_classes = len(self._names) + 1
         self._pool_of = pool_numbers(scenario.classes)
-        self._from_switch = np.flatnonzero(
-            (network.link_src >= network.num_hosts) & ~network.is_nvlink
-        )
+        self._from_switch = network.from_switch
+        self._declared = {
+            "classes": {c.name: c.shaper for c in scenario.classes},
+            "tenants": {x.name: x.shaper for x in scenario.tenants},
+        }
+        self._has_shapers = any(any(own.values()) for own in self._declared.values())
+        self._into_switch = np.flatnonzero(network.link_dst >= network.num_hosts)
+        switch = network.link_dst[self._into_switch] - network.num_hosts
+        self._num_inputs = np.bincount(switch, minlength=network.num_switches)
+        self._first_pool = switch[:, None] * (1 + max(self._pool_of))
 
     def check(self, settings: Settings) -> None:
         """Settings must be such that this scenario can have them at run time.
@@ -46,17 +53,10 @@ class Queueing:
         Raises:
             TuningError: names the field.
         """
-        least = self._scenario.nic.largest_packet_bytes
-        for kind, given, declared in (
-            ("classes", _of_classes(settings), {c.name: c.shaper for c in self._scenario.classes}),
-            ("tenants", settings.shapers, {x.name: x.shaper for x in self._scenario.tenants}),
-        ):
-            _check_presence(kind, given, declared)
-            try:
-                check_shapers(kind, given, least)
-            except ValueError as error:
-                raise TuningError(str(error)) from None
-            self._check_rates(kind, given)
+        of_classes = _of_classes(settings)
+        if self._has_shapers or settings.shapers or any(of_classes.values()):
+            self._check_shapers("classes", of_classes)
+            self._check_shapers("tenants", settings.shapers)
         for c in self._scenario.classes:
             chosen = settings.classes[c.name]
             if chosen.weight != 1 and c.scheduling != "dwrr":
@@ -68,6 +68,14 @@ class Queueing:
                 require_lossy_limit(chosen.buffer, c.lossless)
             except ValueError as error:
                 raise TuningError(f"classes.{c.name}.{error}") from None
+
+    def _check_shapers(self, kind: str, given: Mapping[str, ShaperConfig | None]) -> None:
+        _check_presence(kind, given, self._declared[kind])
+        try:
+            check_shapers(kind, given, self._scenario.nic.largest_packet_bytes)
+        except ValueError as error:
+            raise TuningError(str(error)) from None
+        self._check_rates(kind, given)
 
     def _check_rates(self, kind: str, given: Mapping[str, ShaperConfig | None]) -> None:
         """A limit above what any port can send is taken for a slip of the pen."""
@@ -92,44 +100,42 @@ class Queueing:
             TuningError: shares that contradict each other.
         """
         shares = [settings.classes[name].buffer.pool_share for name in self._names]
-        out = np.zeros((len(room), 1 + max(self._pool_of)), np.int64)
+        if not any(self._pool_of) and not any(shares) and not self._network.num_servers:
+            return np.maximum(room, 0)  # all in the shared pool
+        rooms = room.tolist()
         try:
-            for number, bytes_ in enumerate(room.tolist()):
-                out[number] = pool_sizes(
-                    self._scenario.classes, self._pool_of, shares, max(0, bytes_)
-                )
+            sizes = {
+                bytes_: pool_sizes(self._scenario.classes, self._pool_of, shares, max(0, bytes_))
+                for bytes_ in set(rooms)
+            }
         except ValueError as error:
             raise TuningError(str(error)) from None
-        into = np.bincount(
-            self._network.link_dst[self._network.link_dst >= self._network.num_hosts]
-            - self._network.num_hosts,
-            minlength=len(room),
-        )
-        for number in range(self._network.num_servers):
-            out[number] = into[number] * (self._num_classes - 1) * NVLINK_CREDIT_BYTES
+        out = np.array([sizes[bytes_] for bytes_ in rooms], np.int64)
+        servers = slice(self._network.num_servers)
+        per_port = (self._num_classes - 1) * NVLINK_CREDIT_BYTES
+        out[servers] = self._num_inputs[servers, None] * per_port
         return out.reshape(-1)
 
     def recount_shared(self, state: t.State) -> None:
         """Shared bytes of each (switch, pool), from what its ports hold."""
-        network = self._network
-        links = np.flatnonzero(network.link_dst >= network.num_hosts)
         beyond = np.maximum(state.ingress["bytes"] - state.ingress["reserved"], 0)
-        per_class = beyond.reshape(-1, self._num_classes)[links, 1:]
-        pools = 1 + max(self._pool_of)
-        index = (network.link_dst[links] - network.num_hosts)[:, None] * pools
+        per_class = beyond.reshape(-1, self._num_classes)[self._into_switch, 1:]
         state.switch["shared"] = np.bincount(
-            (index + state.class_pool[1:]).reshape(-1),
+            (self._first_pool + state.class_pool[1:]).reshape(-1),
             weights=per_class.reshape(-1),
             minlength=len(state.switch),
-        ).astype(np.int64)
+        )
 
-    def apply(self, state: t.State, settings: Settings, old: Settings | None) -> None:
-        """Writes what differs from the settings applied before. PRECONDITION: checked."""
-        changed = [
-            name
-            for name, chosen in settings.classes.items()
-            if old is None or old.classes[name] != chosen
-        ]
+    def apply(
+        self, state: t.State, settings: Settings, old: Settings | None, changed: Sequence[str]
+    ) -> None:
+        """Writes what differs from the settings applied before. PRECONDITION: checked.
+
+        Args:
+            state: of the simulator [in/out].
+            settings, old: now and before; None: nothing was applied yet.
+            changed: names of the classes whose settings differ.
+        """
         for name in changed:
             self._bound_egress(state, self._column[name], settings.classes[name].buffer)
             self._shape_class(state, self._column[name], settings.classes[name].shaper)

@@ -126,10 +126,8 @@ def get_references(
     scenario: Scenario, seed: int, network: Network | None = None, plan: Plan | None = None
 ) -> References:
     """As :func:`compute_references`, from memory or disk where it was computed before."""
-    if any(t.cc == "user" and t.user and t.user.file is None for t in scenario.tenants):
-        return compute_references(
-            scenario, seed, network, plan
-        )  # nothing tells its functions apart
+    if not is_reproducible(scenario):
+        return compute_references(scenario, seed, network, plan)
     key = cache_key(_without_agent(scenario), seed)
     with _lock:
         if key in _memory:
@@ -163,14 +161,23 @@ def forget_references() -> None:
 def cache_key(scenario: Scenario, seed: int) -> str:
     """Changes with the scenario, the files it names, the seed, and this package's source."""
     digest = hashlib.sha256(f"{_code_hash()} {seed} {scenario.model_dump_json()}".encode())
+    for name in named_files(scenario):
+        digest.update(hashlib.sha256(Path(name).read_bytes()).digest())
+    return digest.hexdigest()[:40]
+
+
+def is_reproducible(scenario: Scenario) -> bool:
+    """Whether it and its files say all; nothing tells functions given in memory apart."""
+    return not any(t.cc == "user" and t.user and t.user.file is None for t in scenario.tenants)
+
+
+def named_files(scenario: Scenario) -> list[str | Path]:
+    """The files that a scenario names."""
     files = [name for t in scenario.tenants for job in t.jobs for name in _files_of(job)]
     files += [t.user.file for t in scenario.tenants if t.cc == "user" and t.user is not None]
     if isinstance(scenario.topology, TopologyFile):
         files.append(scenario.topology.path)
-    for name in files:
-        if name is not None:
-            digest.update(hashlib.sha256(Path(name).read_bytes()).digest())
-    return digest.hexdigest()[:40]
+    return [name for name in files if name is not None]
 
 
 def _files_of(job: Job) -> list[str | Path | None]:

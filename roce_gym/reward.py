@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from roce_gym.config import Scenario
 from roce_gym.progress import Alone, Pace, Progress, Work
-from roce_gym.telemetry import Interval
+from roce_gym.telemetry import Interval, port_sums
 from roce_gym.topology.graph import Network
 from roce_gym.units import PS_PER_S
 
@@ -95,13 +95,13 @@ class RewardTerms:
         self._needed_ps = np.zeros(len(known))
         self._frames = 0.0  # per port, in (frames per second) x ps
         self._level = self._levels()
-        self._into_switch = network.into_switch
+        self._network = network
 
     def pfc_frames_per_s(self, interval: Interval) -> float:
         """Pause frames per second, averaged over the ports of all switches."""
         seconds = (interval.end_ps - interval.start_ps) / PS_PER_S
-        frames = int(interval.pause_frames[self._into_switch].sum())
-        return frames / (seconds * len(self._into_switch))
+        frames = int(port_sums(interval, self._network).pause_frames.sum())
+        return frames / (seconds * len(self._network.into_switch))
 
     def slowdowns(self, interval: Interval, work: Work) -> tuple[Floats, Floats]:
         """Shape (T,) each: slowdown and busyness of every tenant."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from roce_gym.errors import TopologyError
 from roce_gym.topology.graph import Network
@@ -30,6 +30,27 @@ def stable_hash(*values: int) -> int:
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
         state = z ^ (z >> 31)
+    return state
+
+
+def stable_hashes(*values: ArrayLike) -> NDArray[np.uint64]:
+    """:func:`stable_hash` of many at once.
+
+    Args:
+        values: integers from 0 to 2^64 - 1, whose shapes are broadcast against each other.
+
+    Returns:
+        At least one dimension.
+    """
+    state = np.zeros(1, np.uint64)
+    for value in values:
+        z = np.atleast_1d(np.asarray(value, np.uint64)) + np.uint64(1)
+        z = z * np.uint64(_GOLDEN) + state
+        z ^= z >> np.uint64(30)
+        z *= np.uint64(0xBF58476D1CE4E5B9)
+        z ^= z >> np.uint64(27)
+        z *= np.uint64(0x94D049BB133111EB)
+        state = z ^ (z >> np.uint64(31))
     return state
 
 
@@ -69,6 +90,7 @@ class Router:
         self._distances: dict[int, NDArray[np.int32]] = {}
         self._next_links: dict[tuple[int, int], tuple[int, ...]] = {}
         self._same: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._ways: dict[tuple[int, int], list[tuple[tuple[int, ...], int]]] = {}
 
     def ecmp_path(self, src: int, dst: int, entropy: int) -> tuple[int, ...]:
         """The shortest path on which switches hash a flow.
@@ -83,22 +105,41 @@ class Router:
         Raises:
             TopologyError: there is no path, or an end is no host; names both.
         """
+        self.require_path(src, dst)
+        return self.ecmp_paths([src], [dst], [entropy])[0]
+
+    def ecmp_paths(
+        self, src: Sequence[int], dst: Sequence[int], entropy: ArrayLike
+    ) -> list[tuple[int, ...]]:
+        """As :func:`ecmp_path`, of many flows at once. PRECONDITION: :func:`require_path`.
+
+        Args:
+            src, dst, entropy: of each flow.
+        """
+        flow = stable_hashes(src, dst, entropy)
+        paths = [[self._uplink[host]] for host in src]
+        node, last = ([self._switch[host] for host in hosts] for hosts in (src, dst))
+        under_way = [i for i in range(len(paths)) if node[i] != last[i]]
+        while under_way:
+            picks = stable_hashes(flow[under_way], [node[i] for i in under_way]).tolist()
+            for i, pick in zip(under_way, picks, strict=True):
+                stretches = self._stretches(node[i], last[i])
+                links, node[i] = stretches[pick % len(stretches)]
+                paths[i] += links
+            under_way = [i for i in under_way if node[i] != last[i]]
+        for path, host in zip(paths, dst, strict=True):
+            path.append(self._uplink[host] ^ 1)
+        return [tuple(path) for path in paths]
+
+    def require_path(self, src: int, dst: int) -> None:
+        """Does nothing, or raises the errors of :func:`ecmp_path`."""
         self._require_two_hosts(src, dst)
         node, last = self._switch[src], self._switch[dst]
-        links = [self._uplink[src]]
-        flow = stable_hash(src, dst, entropy)
-        while node != last:
-            choices = self._choices(node, last)
-            if not choices:
-                raise TopologyError(
-                    f"there is no path from {self._network.describe(src)} to "
-                    f"{self._network.describe(dst)}{self._why_not()}"
-                )
-            pick = stable_hash(flow, node) % len(choices) if len(choices) > 1 else 0
-            links.append(choices[pick])
-            node = self._link_dst[choices[pick]]
-        links.append(self._uplink[dst] ^ 1)
-        return tuple(links)
+        if node != last and not self._choices(node, last):
+            raise TopologyError(
+                f"there is no path from {self._network.describe(src)} to "
+                f"{self._network.describe(dst)}{self._why_not()}"
+            )
 
     def next_links(self, node: int, dst: int) -> tuple[int, ...]:
         """Links of a switch on shortest paths to a host on another switch, ascending; node ids."""
@@ -180,6 +221,23 @@ class Router:
             choices = self._same.setdefault(choices, choices)
             self._next_links[node, last] = choices
         return choices
+
+    def _stretches(self, node: int, last: int) -> list[tuple[tuple[int, ...], int]]:
+        """For each choice of switch `node` towards `last`: links, and where they lead.
+
+        Namely on, through all switches that have no choice, to the next one that has.
+        """
+        found = self._ways.get((node, last))
+        if found is None:
+            found = []
+            for link in self._choices(node, last):
+                links, end = [link], self._link_dst[link]
+                while end != last and len(only := self._choices(end, last)) == 1:
+                    links.append(only[0])
+                    end = self._link_dst[only[0]]
+                found.append((tuple(links), end))
+            self._ways[node, last] = found
+        return found
 
     def _distances_to(self, last: int) -> NDArray[np.int32]:
         """Shape (num_switches,), int32: hops from each switch to `last`; -1 where there is no way.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from roce_gym.sim.cc.records import qp_records, tenant_params
 from roce_gym.sim.cc.registry import ALGORITHMS
 from roce_gym.switch_settings import by_switch
 from roce_gym.topology.graph import NVLINK_CREDIT_BYTES, Network
-from roce_gym.units import mbps_to_bps, us_to_ps
+from roce_gym.units import BPS_PER_MBPS, PS_PER_US, mbps_to_bps
 
 _NEVER_MARK = np.iinfo(np.int32).max
 
@@ -59,6 +60,15 @@ def check_names(scenario: Scenario, settings: Settings) -> None:
                 )
 
 
+def _has_same_names(settings: Settings, checked: Settings) -> bool:
+    """Whether :func:`check_names` has nothing to find that it has not found before."""
+    return (
+        settings.classes.keys() == checked.classes.keys()
+        and settings.tenants.keys() == checked.tenants.keys()
+        and settings.senders is checked.senders
+    )
+
+
 class Tuner:
     """Applies :class:`Settings` to a state; precomputes what does not change."""
 
@@ -81,6 +91,8 @@ class Tuner:
         self._at_switch = np.flatnonzero(network.link_dst >= network.num_hosts)
         self._switch = network.link_dst[self._at_switch] - network.num_hosts
         self._num_switches = network.num_switches
+        self._num_ports = np.bincount(self._switch, minlength=network.num_switches)
+        self._unreserved: NDArray[np.int64] | None = None
         self._queueing = Queueing(scenario, network)
         self._last: Settings | None = None
 
@@ -92,18 +104,23 @@ class Tuner:
                 shares, weights or shapers that the scenario does not allow; nothing is changed
                 then.
         """
-        check_names(self._scenario, settings)
-        self._queueing.check(settings)
         old = self._last
+        if old is None or not _has_same_names(settings, old):
+            check_names(self._scenario, settings)
+        self._queueing.check(settings)
         kinds, kind_of = by_switch(settings, self._network)
         reserves = [sum(c.buffer.reserved_bytes for c in kind.values()) for kind in kinds]
         reserved = np.array(reserves, np.int64)[kind_of[self._num_hosts :]]
         pools = self._queueing.pools(settings, self._room(state, reserved))
         overrides = settings.switch_overrides
-        for name, chosen in settings.classes.items():
-            if old is None or (old.classes[name], old.switch_overrides) != (chosen, overrides):
-                column = self._internal[name]
-                self._apply_class(state, column, [kind[name] for kind in kinds], kind_of)
+        changed = [
+            name
+            for name, chosen in settings.classes.items()
+            if old is None or (old.classes[name], old.switch_overrides) != (chosen, overrides)
+        ]
+        for name in changed:
+            chosen = [kind[name] for kind in kinds]
+            self._apply_class(state, self._internal[name], chosen, kind_of)
         for i, tenant in enumerate(self._scenario.tenants):
             new = sender_settings(tenant, settings)
             before = None if old is None else sender_settings(tenant, old)
@@ -113,7 +130,7 @@ class Tuner:
                 own, is_inside = state.qp["tenant"] == i, state.qp["src"] >= self._num_places
                 _adopt(state, i, np.flatnonzero(own & ~is_inside), *_bounds(new))
                 _adopt(state, i, np.flatnonzero(own & is_inside), False, 0.0)  # NVLink
-        self._queueing.apply(state, settings, old)
+        self._queueing.apply(state, settings, old, changed)
         state.switch["pool"] = pools
         self._queueing.recount_shared(state)
         self._last = settings
@@ -127,18 +144,9 @@ class Tuner:
 
         `reserved`: shape (num_switches,), bytes at a port.
         """
-        headroom = state.ingress["headroom"].reshape(-1, self._num_classes)[self._at_switch]
-        shared_headroom = self._scenario.switch.headroom_pool_bytes
-        per_port = headroom.sum(axis=1, dtype=np.int64) if shared_headroom is None else 0
-        room = (
-            self._scenario.switch.buffer_bytes
-            - (shared_headroom or 0)
-            - np.bincount(
-                self._switch,
-                weights=reserved[self._switch] + per_port,
-                minlength=self._num_switches,
-            ).astype(np.int64)
-        )
+        if self._unreserved is None:
+            self._unreserved = self._find_unreserved(state)
+        room = self._unreserved - reserved * self._num_ports
         short = room[self._num_servers :]
         if (short < 0).any():
             fullest = self._num_servers + int(short.argmin())
@@ -148,6 +156,16 @@ class Tuner:
                 f"{-room[fullest]}"
             )
         return room
+
+    def _find_unreserved(self, state: t.State) -> NDArray[np.int64]:
+        """Bytes of each switch's buffer less headroom, which does not change during a run."""
+        size, shared = self._scenario.switch.buffer_bytes, self._scenario.switch.headroom_pool_bytes
+        if shared is not None:
+            return np.full(self._num_switches, size - shared, np.int64)
+        headroom = state.ingress["headroom"].reshape(-1, self._num_classes)[self._at_switch]
+        per_port = headroom.sum(axis=1, dtype=np.int64)
+        taken = np.bincount(self._switch, per_port, self._num_switches).astype(np.int64)
+        return size - taken
 
     def _apply_class(
         self, state: t.State, cls: int, chosen: list[ClassSettings], kind_of: NDArray[np.intp]
@@ -197,14 +215,26 @@ def apply_sender(state: t.State, tenant: int, config: SenderConfig) -> None:
     A record's field `x_ps` is the setting `x_us`, `x_bps` is `x_mbps`; others have the same name.
     """
     algorithm = ALGORITHMS[state.cc_kind[tenant] - 1]
-    params: Any = tenant_params(state, algorithm.params)[tenant]
-    for field in algorithm.params.names or ():
+    tenant_params(state, algorithm.params)[tenant] = tuple(
+        [
+            getattr(config, setting) if unit is None else round(getattr(config, setting) * unit)
+            for setting, unit in _sources(algorithm.params)
+        ]
+    )
+
+
+@cache
+def _sources(record: np.dtype[Any]) -> list[tuple[str, int | None]]:
+    """Of each field: the setting that it is made of, and by what this has to be multiplied."""
+    sources: list[tuple[str, int | None]] = []
+    for field in record.names or ():
         if field.endswith("_ps"):
-            params[field] = us_to_ps(getattr(config, field.removesuffix("_ps") + "_us"))
+            sources.append((field.removesuffix("_ps") + "_us", PS_PER_US))
         elif field.endswith("_bps"):
-            params[field] = mbps_to_bps(getattr(config, field.removesuffix("_bps") + "_mbps"))
+            sources.append((field.removesuffix("_bps") + "_mbps", BPS_PER_MBPS))
         else:
-            params[field] = getattr(config, field)
+            sources.append((field, None))
+    return sources
 
 
 def _bounds(config: SenderConfig) -> tuple[bool, float]:

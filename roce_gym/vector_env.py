@@ -16,6 +16,7 @@ from roce_gym.batch import Batch
 from roce_gym.env import RoceEnv
 from roce_gym.errors import ActionError, ConfigError
 from roce_gym.infos import Info, batch_infos
+from roce_gym.parts import Parts
 
 Bools = NDArray[np.bool_]
 
@@ -33,7 +34,7 @@ class _Step(NamedTuple):
 
 
 class RoceVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
-    """N environments of one scenario, a fabric each, stepped by threads.
+    """N environments of one scenario, a fabric each, simulated by threads.
 
     Environment `i` gives, bit for bit, what :class:`RoceEnv` gives with the same seeds and actions,
     whatever the number of threads. `reset(seed=s)` starts environment `i` with seed `s + i`; a list
@@ -55,6 +56,8 @@ class RoceVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     """
 
     env_class: type[RoceEnv] = RoceEnv
+    """Of which `step_in_parts` is called, not `step`."""
+
     no_reward: Any = 0.0
     """Of a step that only resets."""
 
@@ -146,7 +149,7 @@ class RoceVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """
         rows = self._checked(actions)
         self._has_begun[:] = False  # until all are done: after a fault, they are not in step
-        answers = self._batch.each(lambda i: self._advance(i, rows[i]))
+        answers = self._batch.each_in_parts(lambda i: self._advance(i, rows[i]))
         self._has_begun[:] = True
         self._observations = [answer.observation for answer in answers]
         terminated = np.array([answer.terminated for answer in answers], bool)
@@ -180,21 +183,22 @@ class RoceVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
                 raise self._batch.located(i, error) from None
         return rows
 
-    def _advance(self, i: int, action: Any) -> _Step:
+    def _advance(self, i: int, action: Any) -> Parts[_Step]:
         """One step of one environment, with the reset that belongs to it."""
         env = self.envs[i]
         if self._is_over[i] and self.autoreset_mode == AutoresetMode.NEXT_STEP:
             self._steps[i] = 0
-            observation, info = env.reset()
+            observation, info = yield env.reset
             return _Step(observation, self.no_reward, False, False, info)
-        observation, reward, terminated, truncated, info = env.step(action)
+        step = yield from env.step_in_parts(action)
+        observation, reward, terminated, truncated, info = step
         self._steps[i] += 1
         truncated = truncated or self._steps[i] == self._max_steps
         answer = _Step(observation, reward, terminated, truncated, info)
         if not (terminated or truncated) or self.autoreset_mode != AutoresetMode.SAME_STEP:
             return answer
         self._steps[i] = 0
-        first, first_info = env.reset()
+        first, first_info = yield env.reset
         return answer._replace(
             observation=first, info=first_info, final_observation=observation, final_info=info
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 from small import parts
@@ -241,3 +243,30 @@ def test_values_of_the_scenario_win_unless_a_preset_is_asked_for():
     asked = resolve_settings(scenario, 100.0, "dcqcn_paper")
     assert asked.classes["gold"].ecn == asked.classes["lead"].ecn
     assert asked.tenants["burst"] == asked.tenants["ring"] == PRESETS["dcqcn_paper"].dcqcn(100.0)
+
+
+def test_copies_go_on_alike_and_apart(fabric):
+    fabric.advance(us=60)
+    kept, twin = fabric.at_rest()[0], copy.copy(fabric)
+    expected = [fabric.advance(us=40) for _ in range(2)]
+    quiet = changed(fabric, tenants={"ring": {"max_rate_mbps": 1000.0}})
+    twin.apply(quiet)
+    slow = twin.advance(us=40)
+    assert slow.delivered_bytes.sum() < expected[0].delivered_bytes.sum()
+    for again in (copy.copy(kept), copy.copy(kept)):
+        for interval in expected:
+            other = again.advance(us=40)
+            assert np.array_equal(other.tx_bytes, interval.tx_bytes)
+            assert np.array_equal(other.completions, interval.completions)
+            assert other.events == interval.events
+
+
+def test_at_rest__takes_equal_arrays_from_another(fabric):
+    first, all_bytes = fabric.at_rest()
+    assert all_bytes == fabric.state_bytes
+    second, own_bytes = fabric.at_rest(first)
+    assert own_bytes == 0 and second._state.packet is first._state.packet
+    fabric.advance(us=60)
+    third, own_bytes = fabric.at_rest(first)
+    assert 0 < own_bytes < all_bytes and third._state.link is not first._state.link
+    assert third._state.path is first._state.path

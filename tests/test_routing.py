@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roce_gym.config import Dumbbell, LeafSpine, Star, TopologyFile
+from roce_gym.config import Dumbbell, FatTree, LeafSpine, Star, TopologyFile
 from roce_gym.errors import TopologyError
-from roce_gym.routing import Router, stable_hash
+from roce_gym.routing import Router, stable_hash, stable_hashes
 from roce_gym.topology import build_network
 from roce_gym.topology.graph import network_from_cables
 
@@ -63,6 +63,28 @@ def test_stable_hash__known_values():
     assert stable_hash(0) == 0xE220A8397B1DCDAF  # first output of SplitMix64 seeded with 0
     assert stable_hash(1, 2) != stable_hash(2, 1)
     assert stable_hash(2**64 + 5) == stable_hash(5)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 2**64 - 1)] * 3), min_size=1, max_size=9))
+def test_stable_hashes__are_those_of_each_row(rows):
+    columns = list(zip(*rows, strict=True))
+    assert stable_hashes(*columns).tolist() == [stable_hash(*row) for row in rows]
+    assert stable_hashes(7, columns[1]).tolist() == [stable_hash(7, b) for b in columns[1]]
+
+
+def test_ecmp_paths__every_switch_hashes_by_itself():
+    network = build_network(FatTree(k=4))
+    router = Router(network)
+    ends = [(a, b) for a in range(16) for b in range(16) if a != b]
+    entropies = [1000 * i for i in range(len(ends))]
+    paths = router.ecmp_paths(*zip(*ends, strict=True), entropies)
+    for (src, dst), entropy, path in zip(ends, entropies, paths, strict=True):
+        flow, way = stable_hash(src, dst, entropy), [int(network.host_link[src])]
+        while way[-1] != network.host_link[dst] ^ 1:
+            node = int(network.link_dst[way[-1]])
+            links = router.next_links(node, dst) or (int(network.host_link[dst]) ^ 1,)
+            way.append(links[stable_hash(flow, node) % len(links)])
+        assert path == tuple(way) == router.ecmp_path(src, dst, entropy)
 
 
 def two_stage_network():

@@ -67,6 +67,6 @@ def test_a_fault_is_reported_with_seed_and_scenario():
     def fail(**_):
         raise SimulationError("the core stopped")
 
-    env.envs[2].unwrapped.fabric.advance = fail
+    env.envs[2].unwrapped.fabric.advance_in_parts = fail
     with pytest.raises(SimulationError, match=r"environment 2 \(scenario 'small', seed 8\): the c"):
         env.step(np.zeros((3, 20), np.float32))

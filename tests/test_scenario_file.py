@@ -1,4 +1,5 @@
 import copy
+import pickle
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from roce_gym.config import TopologyFile, validate_scenario
 from roce_gym.errors import ConfigError
 from roce_gym.scenario_file import (
+    Drawer,
     apply_overrides,
     available_scenarios,
     draw,
@@ -213,6 +215,18 @@ def test_draw__faults_name_the_place(dist, message):
     with pytest.raises(ConfigError, match=message) as caught:
         draw({"a": {"b": dist}}, 0)
     assert str(caught.value).startswith("a.b.")
+
+
+def test_drawer__draws_what_draw_does_also_as_a_copy():
+    raw = load_raw("regime_shift")
+    before = copy.deepcopy(raw)
+    drawer = Drawer(raw)
+    seeds = [0, 5, 10**12 + 5, 2 * 10**12, 5]
+    expected = [draw(raw, seed) for seed in seeds]
+    assert [drawer(seed) for seed in seeds] == expected
+    for twin in (copy.deepcopy(drawer), pickle.loads(pickle.dumps(drawer))):
+        assert [twin(seed) for seed in seeds] == expected
+    assert raw == before
 
 
 def test_draw__negative_seed():

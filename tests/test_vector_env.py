@@ -1,4 +1,5 @@
 import pickle
+import threading
 import warnings
 
 import gymnasium
@@ -11,6 +12,7 @@ from small import SMALL
 from roce_gym.batch import Batch
 from roce_gym.env import RoceEnv
 from roce_gym.errors import ActionError, ConfigError, SimulationError
+from roce_gym.parts import run_in_turn
 from roce_gym.registration import ENVIRONMENTS
 from roce_gym.vector_env import RoceVectorEnv
 
@@ -274,7 +276,7 @@ def test_a_fault_is_reported_with_seed_and_scenario(threads):
     def fail(**_):
         raise SimulationError("the core stopped with status 9 at 5 ps")
 
-    env.envs[1].fabric.advance = fail
+    env.envs[1].fabric.advance_in_parts = fail
     with pytest.raises(
         SimulationError, match=r"environment 1 \(scenario 'small', seed 21\): the core stopped"
     ):
@@ -296,3 +298,42 @@ def test_a_foreign_exception_keeps_its_type():
     assert caught.value.__notes__ == ["in environment 1 (scenario 'small', seed 0)"]
     assert batch.each(lambda i: 10 * i, [1]) == [10]
     batch.close()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_tasks_in_parts(threads):
+    here, batch = threading.get_ident(), Batch([RoceEnv(SMALL) for _ in range(3)], threads)
+    between = []
+
+    def task(i, faulty=None):
+        total = 0
+        for k in range(i + 1):
+            between.append((k, i, threading.get_ident() == here))
+            total += yield lambda k=k: 1 // (k != 1 or i != faulty) + k
+        return total
+
+    assert batch.each_in_parts(task) == [1, 3, 6]
+    # One environment after the other, and all parts of one round before the next.
+    assert between == [(k, i, True) for k in range(3) for i in range(k, 3)]
+    with pytest.raises(ZeroDivisionError) as caught:
+        batch.each_in_parts(lambda i: task(i, faulty=1))
+    assert caught.value.__notes__ == ["in environment 1 (scenario 'small', seed 0)"]
+    assert between[6:] == between[:6]  # the others came to their end
+    batch.close()
+
+
+def test_tasks_in_parts__hear_of_the_faults_of_their_parts():
+    def fail():
+        raise ValueError("part")
+
+    def task(i):
+        try:
+            yield fail if i else dict
+        except ValueError as error:
+            return str(error)
+        return "none"
+
+    assert Batch([RoceEnv(SMALL), RoceEnv(SMALL)], 2).each_in_parts(task) == ["none", "part"]
+    assert [run_in_turn(task(i)) for i in range(2)] == ["none", "part"]
+    with pytest.raises(ValueError, match="part"):
+        run_in_turn(part for part in [fail])

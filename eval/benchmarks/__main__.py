@@ -20,13 +20,20 @@ from eval.benchmarks.measure import (
     packet_hops,
     peak_memory,
     planning,
+    reset_costs,
     starts,
     timed,
     vector_steps,
 )
 
-_ENVS = {"RoCE/NoisyNeighbor-v0": (300.0, 550.0), "RoCE/RegimeShift-v0": (0.0, 0.0)}
+_ENVS = {
+    "RoCE/NoisyNeighbor-v0": (300.0, 550.0),
+    "RoCE/NoisyNeighborFast-v0": (1000.0, 0.0),
+    "RoCE/RegimeShift-v0": (0.0, 0.0),
+}
 """Steps a second that are aimed at: on one core, and on two."""
+
+_MOST_STEPS_OF_RESET = 2.0
 
 _SECONDS = 5
 _HEADER = f"{'':<62}{'value':>14} {'unit':<14}{'x yardstick':>12}{'x plain':>9}  {'aim':>12}"
@@ -70,6 +77,7 @@ def main() -> int:
     for name, (one, two) in _ENVS.items():
         jobs.append((name, partial(env_steps, name, _SECONDS, one)))
         jobs.append((name, partial(vector_steps, name, _SECONDS, two)))
+        jobs.append((name, partial(reset_costs, name, _MOST_STEPS_OF_RESET)))
     jobs += [("memory", peak_memory), ("start of a process", starts)]
     if not args.quick:
         jobs.append(("workload of 16,384 GPUs is planned", planning))

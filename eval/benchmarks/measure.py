@@ -10,9 +10,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -23,10 +24,12 @@ from eval.benchmarks.cases import Case
 from roce_gym.batch import num_cores
 from roce_gym.fabric import Fabric
 from roce_gym.scenario_file import load_scenario
+from roce_gym.starts import forget_starts
 from roce_gym.topology import build_network
 from roce_gym.workload.planner import make_plan
 
 _LAYOUTS = 2
+_RESETS = 9
 _YARDSTICK_EVENTS = 100_000
 _COST_AIM = 1.05
 _COST_REPETITIONS = 3
@@ -205,6 +208,43 @@ def vector_steps(env_id: str, seconds: int, aim: float = 0.0) -> Row:
     rate, ratio = _beside_yardstick(lambda: benchmark_vector_step(envs, seconds, seed=0))
     envs.close()
     return Row(f"{env_id}, {envs.num_envs} on {cores} cores", rate, "steps/s", ratio, aim)
+
+
+def reset_costs(env_id: str, aim: float) -> list[Row]:
+    """What a reset costs, in steps: to a seed that was played before, and to one that was not.
+
+    References are known for both; resets and steps are timed in whole episodes of random actions.
+    """
+    env = gymnasium.make(env_id)
+    env.action_space.seed(0)
+    seeds = range(_RESETS)
+    for seed in seeds:
+        env.reset(seed=seed)
+    again, step_s = _episodes(env, seeds, lambda: None)
+    anew, _ = _episodes(env, seeds, forget_starts)
+    env.close()
+    return [
+        Row(f"{env_id}, reset", again / step_s, "steps", aim=aim, at_most=True),
+        Row(f"{env_id}, first reset to a seed", anew / step_s, "steps"),
+    ]
+
+
+def _episodes(
+    env: gymnasium.Env[Any, Any], seeds: Iterable[int], before: Callable[[], None]
+) -> tuple[float, float]:
+    """Median seconds of processor time of a reset, and of a step: median of episodes' means."""
+    resets, steps = [], []
+    for seed in seeds:
+        before()
+        begun = time.process_time()
+        env.reset(seed=seed)
+        resets.append(time.process_time() - begun)
+        done, count, begun = False, 0, time.process_time()
+        while not done:
+            _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+            done, count = terminated or truncated, count + 1
+        steps.append((time.process_time() - begun) / count)
+    return statistics.median(resets), statistics.median(steps)
 
 
 def _beside_yardstick(measure: Callable[[], float]) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,11 @@ from roce_gym.workload.plan import Plan
 
 def make_paths(plan: Plan, longest_detour: int = 1) -> tuple[NDArray[np.int32], int]:
     """Links of every QP's data and ACKs, and the longest path's length."""
-    max_hops = max(
-        (max(len(pair.data_links), len(pair.ack_links)) for pair in plan.qps),
-        default=1,
-    )
-    max_hops = max(max_hops, longest_detour)
-    path = np.full((len(plan.qps), 2, max_hops), t.NONE, np.int32)
-    for i, pair in enumerate(plan.qps):
-        path[i, 0, : len(pair.data_links)] = pair.data_links
-        path[i, 1, : len(pair.ack_links)] = pair.ack_links
+    rows = [links for pair in plan.qps for links in (pair.data_links, pair.ack_links)]
+    lengths = np.array([len(links) for links in rows], np.intp)
+    max_hops = max(int(lengths.max(initial=1)), longest_detour)
+    path = np.full((len(rows), max_hops), t.NONE, np.int32)
+    path[np.arange(max_hops) < lengths[:, None]] = list(chain.from_iterable(rows))
     return path.reshape(-1), max_hops
 
 
@@ -63,10 +60,9 @@ def make_senders(num_qps: int) -> NDArray[Any]:
 def make_retries(nic: NicConfig, plan: Plan, sender: NDArray[Any]) -> NDArray[Any]:
     """Timeouts and limits: those of the job, else of the NIC. Senders without are told so."""
     retry = np.zeros(len(plan.qps), t.RETRY)
-    default_ps = us_to_ps(nic.retransmit_timeout_us)
-    for i, pair in enumerate(plan.qps):
-        retry[i]["rto_ps"] = default_ps if pair.timeout_ps is None else pair.timeout_ps
-        retry[i]["limit"] = nic.retry_limit if pair.retry_limit is None else pair.retry_limit
+    default_ps, limit = us_to_ps(nic.retransmit_timeout_us), nic.retry_limit
+    retry["rto_ps"] = [default_ps if p.timeout_ps is None else p.timeout_ps for p in plan.qps]
+    retry["limit"] = [limit if p.retry_limit is None else p.retry_limit for p in plan.qps]
     sender["timer_armed"] = np.where(retry["rto_ps"] > 0, 0, t.NO_TIMER)
     return retry
 
@@ -116,11 +112,9 @@ def make_schedulers(
     nic = np.zeros(network.num_hosts * num_classes, t.NIC_CLASS)
     nic["last_served"] = t.NONE
     nic["line_bps"] = np.repeat(network.link_rate_bps[network.host_link], num_classes)
-    for i, pair in enumerate(plan.qps):
-        record = nic[pair.src * num_classes + position[pair.class_index]]
-        if record["num_qps"] == 0:
-            record["first_qp"] = i
-        record["num_qps"] += 1
+    own = [p.src * num_classes + position[p.class_index] for p in plan.qps]  # ascending
+    nic["num_qps"] = np.bincount(np.array(own, np.intp), minlength=len(nic))
+    nic["first_qp"] = np.where(nic["num_qps"], np.cumsum(nic["num_qps"]) - nic["num_qps"], 0)
     words = (nic["num_qps"] + 31) // 32
     nic["first_word"] = np.cumsum(words) - words
     return nic, np.zeros(max(1, int(words.sum())), np.int64)

@@ -52,6 +52,16 @@ def make_graphs(plan: Plan, first_member: list[int]) -> Arrays:
     return arrays
 
 
+def joined(dtype: Any, parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """One array of all parts; NumPy's own way first compares their fields, which takes longer."""
+    out = np.zeros(sum(map(len, parts)), dtype)
+    start = 0
+    for part in parts:
+        out[start : start + len(part)] = part
+        start += len(part)
+    return out
+
+
 class _Maker:
     """Appends job after job."""
 
@@ -62,7 +72,7 @@ class _Maker:
 
     def joined(self, name: str, dtype: Any) -> NDArray[Any]:
         """The array so far."""
-        return np.concatenate([np.zeros(0, dtype), *self._parts[name]])
+        return joined(dtype, self._parts[name])
 
     def _count(self, name: str) -> int:
         return self._counts[name]

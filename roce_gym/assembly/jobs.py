@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roce_gym.assembly.graphs import make_graphs
+from roce_gym.assembly.graphs import joined, make_graphs
 from roce_gym.sim import types as t
 from roce_gym.workload.plan import JobPlan, Plan
 
@@ -71,10 +71,10 @@ def make_jobs(plan: Plan) -> dict[str, NDArray[Any]]:
         "job": job,
         "endpoint": endpoint,
         "qp_job": qp_job,
-        "member": np.concatenate([np.zeros(0, t.MEMBER), *members]),
-        "channel": np.concatenate([np.zeros(0, t.CHANNEL), *channels]),
-        "flow": np.concatenate([np.zeros(0, t.FLOW), *flows]),
-        "job_qp": np.concatenate([np.zeros(0, np.int32), *job_qp]),
+        "member": joined(t.MEMBER, members),
+        "channel": joined(t.CHANNEL, channels),
+        "flow": joined(t.FLOW, flows),
+        "job_qp": joined(np.int32, job_qp),
         **make_graphs(plan, job["first_member"].tolist()),
     }
 

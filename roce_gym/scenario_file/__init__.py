@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from roce_gym.config import Scenario, validate_scenario
 from roce_gym.errors import ConfigError
-from roce_gym.scenario_file.distributions import draw
+from roce_gym.scenario_file.distributions import Drawer, draw
 from roce_gym.scenario_file.overrides import apply_changes, apply_overrides
 from roce_gym.scenario_file.read import available_scenarios, load_raw
 from roce_gym.scenario_file.source import Source, read_source
@@ -22,6 +22,7 @@ from roce_gym.scenario_file.splits import SPLIT_SIZE, SPLITS, changes_of, seed_i
 __all__ = [
     "SPLITS",
     "SPLIT_SIZE",
+    "Drawer",
     "Source",
     "apply_changes",
     "apply_overrides",

@@ -39,32 +39,76 @@ def draw(raw: dict[str, Any], seed: int) -> dict[str, Any]:
         ConfigError: bounds that are not numbers, in the wrong order, or out of range; changes of a
             split that cannot be made; or see :func:`~roce_gym.scenario_file.scale.at_scale`.
     """
-    if seed < 0:
-        raise ConfigError(f"seed = {seed} is not allowed; allowed: 0 and above")
-    seed = int(seed)
-    drawn: dict[str, Any] = _resolve(at_scale(for_split(raw, split_of(seed))), (), seed)
-    return drawn
+    return Drawer(raw)(seed)
 
 
-def _resolve(node: Any, path: tuple[str, ...], seed: int) -> Any:
-    if is_distribution(node):
-        ((kind, given),) = node.items()
-        return _sample(kind, given, path, seed)
-    if isinstance(node, dict):
-        return {key: _resolve(value, (*path, str(key)), seed) for key, value in node.items()}
-    if isinstance(node, list | tuple):
-        keys = element_keys(list(node))
-        return [_resolve(value, (*path, key), seed) for key, value in zip(keys, node, strict=True)]
-    return node
+class Drawer:
+    """As :func:`draw`, for many seeds: what is the same for all is worked out once."""
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        """Takes a scenario as from :func:`load_raw`, which must not change from then on."""
+        self._raw = raw
+        self._of_split: dict[str, dict[str, Any]] = {}
+        self._fixed: set[int] = set()
+        """Ids of parts of these trees in which nothing is random."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy: ids are other ones there."""
+        return Drawer, (self._raw,)
+
+    def __call__(self, seed: int) -> dict[str, Any]:
+        """The scenario with values drawn. Results share what is not random: do not change them.
+
+        Raises:
+            ConfigError: see :func:`draw`.
+        """
+        if seed < 0:
+            raise ConfigError(f"seed = {seed} is not allowed; allowed: 0 and above")
+        seed = int(seed)
+        split = split_of(seed)
+        if split not in self._of_split:
+            tree = at_scale(for_split(self._raw, split))
+            self._find_fixed(tree)
+            self._of_split[split] = tree
+        drawn: dict[str, Any] = self._resolve(self._of_split[split], (), seed)
+        return drawn
+
+    def _find_fixed(self, node: Any) -> bool:
+        """Whether nothing in a part of a tree is random; remembers all such parts."""
+        if not isinstance(node, dict | list | tuple):
+            return True
+        parts = node.values() if isinstance(node, dict) else node
+        is_fixed = all([self._find_fixed(part) for part in parts]) and not is_distribution(node)
+        if is_fixed:
+            self._fixed.add(id(node))
+        return is_fixed
+
+    def _resolve(self, node: Any, path: tuple[str, ...], seed: int) -> Any:
+        if id(node) in self._fixed:
+            return node
+        if is_distribution(node):
+            ((kind, given),) = node.items()
+            return self._sample(kind, given, path, seed)
+        if isinstance(node, dict):
+            return {
+                key: self._resolve(value, (*path, str(key)), seed) for key, value in node.items()
+            }
+        if isinstance(node, list | tuple):
+            rows = zip(element_keys(list(node)), node, strict=True)
+            return [self._resolve(value, (*path, key), seed) for key, value in rows]
+        return node
+
+    def _sample(self, kind: str, given: Any, path: tuple[str, ...], seed: int) -> Any:
+        field = ".".join(path)
+        rng = np.random.default_rng(np.random.SeedSequence([seed, zlib.crc32(field.encode())]))
+        if kind == "choice":
+            if not isinstance(given, list) or not given:
+                raise ConfigError(f"{field}.choice: a list of at least one value is expected")
+            return self._resolve(given[rng.integers(len(given))], (*path, "choice"), seed)
+        return _number(kind, given, field, rng)
 
 
-def _sample(kind: str, given: Any, path: tuple[str, ...], seed: int) -> Any:
-    field = ".".join(path)
-    rng = np.random.default_rng(np.random.SeedSequence([seed, zlib.crc32(field.encode())]))
-    if kind == "choice":
-        if not isinstance(given, list) or not given:
-            raise ConfigError(f"{field}.choice: a list of at least one value is expected")
-        return _resolve(given[rng.integers(len(given))], (*path, "choice"), seed)
+def _number(kind: str, given: Any, field: str, rng: np.random.Generator) -> float:
     value: float
     low, high = _bounds(given, f"{field}.{kind}")
     is_whole = isinstance(low, int) and isinstance(high, int)

@@ -63,27 +63,25 @@ class _ColumnModel(models.StructModel):
         super().__init__(dmm, fe_type, [("address", types.intp), ("size", types.intp)])
 
 
-def packed(state: State) -> State:
-    """A copy in one block of memory, in which every array begins with a cache line.
+def packed(state: State) -> tuple[State, NDArray[np.int64]]:
+    """A copy in one block of memory, in which every array begins with a cache line, and its table.
 
     So a record of 64 bytes is one line and not parts of two, and where the block is large, NumPy
-    asks the system for huge pages, without which most far accesses also miss the TLB.
+    asks the system for huge pages, without which most far accesses also miss the TLB. The table is
+    valid while the arrays live and are not replaced.
     """
-    starts = np.cumsum([0] + [-(-array.nbytes // _LINE_BYTES) * _LINE_BYTES for array in state])
-    block = np.zeros(int(starts[-1]) + _LINE_BYTES, np.uint8)
-    first = -block.ctypes.data % _LINE_BYTES
-    arrays = []
-    for start, array in zip(starts, state, strict=False):
-        place = block[first + start : first + start + array.nbytes]
-        arrays.append(place.view(array.dtype))
-        arrays[-1][:] = array
-    return State(*arrays)
-
-
-def make_table(state: State) -> NDArray[np.int64]:
-    """Address and length of every array; valid while the arrays live and are not replaced."""
-    pairs = [(array.ctypes.data, array.size) for array in state]
-    return np.array(pairs, np.int64).reshape(-1)
+    lines = [-(-array.nbytes // _LINE_BYTES) for array in state]
+    block = np.empty((sum(lines) + 1) * _LINE_BYTES, np.uint8)
+    address, everything = block.ctypes.data, block.data
+    start = -address % _LINE_BYTES
+    arrays, words = [], []
+    for array, count in zip(state, lines, strict=True):
+        if count:
+            everything[start : start + array.nbytes] = array.view(np.uint8).data
+        arrays.append(np.frombuffer(block, array.dtype, array.size, start))
+        words += [address + start, array.size]
+        start += count * _LINE_BYTES
+    return State(*arrays), np.array(words, np.int64)
 
 
 def _first_word(context: Any, builder: Any, signature: Any, args: Any) -> Any:

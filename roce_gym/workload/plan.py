@@ -8,15 +8,14 @@ section 1 says.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from roce_gym.workload.graph_plan import GraphPlan
 
 JobKind = Literal["flows", "ring_all_reduce", "all_to_all", "incast", "graph"]
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePair:
+class QueuePair(NamedTuple):
     """One reliable connection from `src` to `dst`.
 
     Attributes:
