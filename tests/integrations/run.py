@@ -1,8 +1,8 @@
 """`make test-integrations`: runs third-party code, unmodified, on the environments.
 
 Each script runs in a process of its own, in one of two virtual environments. What stands in a
-script between `# shown` and `# end` is what docs/interfaces.md prints; the rest checks that
-something was trained.
+script between `# shown` and `# end` is what docs/interfaces.md or README.md prints; the rest checks
+that something was trained.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ RUNS = (
     ("pettingzoo_tests", NEWEST),
     ("mo_gymnasium_wrappers", NEWEST),
     ("minari_data", NEWEST),
+    ("first_episode", NEWEST),
+    ("first_episode", RLLIB),
 )
-"""Long ones first, but for those that have the simulator compiled: one copy serves all, as both
-environments have the same Numba."""
+"""Long ones first. The simulator is compiled once: both environments have the same Numba."""
 
 TIMEOUT_S = 1200
 MEMORY_BYTES = 4 * 2**30
