@@ -6,7 +6,11 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 PIP := -m pip --disable-pip-version-check -qq
-PIP_FAILED = { echo "$(@D) is not complete: pip could not install everything, for the reason above ('no matching distribution' may mean that the package index is out of reach). Run make again to go on." >&2; exit 1; }
+# pip takes an index out of reach for one without the package, so the message tells both.
+OR_SAY_WHY = >$(@D)/pip.log 2>&1 || { \
+	echo "$(@D) is not set up. pip: $$(grep -m 1 ERROR $(@D)/pip.log)" >&2; \
+	! grep -q Retrying $(@D)/pip.log || echo "The package index did not always answer; try again later." >&2; \
+	echo "All that pip said: $(@D)/pip.log" >&2; exit 1; }
 WORKERS ?= 2
 INTEGRATIONS := .venv-newest/.installed .venv-rllib/.installed
 
@@ -60,7 +64,7 @@ SITE := import sysconfig; print(sysconfig.get_path("purelib"))
 	@echo "Setting up $(@D) (a few minutes the first time)"
 	@$(RUN) -m venv --clear --without-pip $(@D)
 	@$(RUN) -c '$(SITE)' > "$$($(@D)/bin/python -c '$(SITE)')/base.pth"
-	@$(@D)/bin/python $(PIP) install --no-deps -r $< || $(PIP_FAILED)
+	@$(@D)/bin/python $(PIP) install --no-deps -r $< $(OR_SAY_WHY)
 	@touch $@
 
 # The stamp comes last, so an interrupted set-up is done again.
@@ -69,6 +73,6 @@ $(STAMP): pyproject.toml constraints.txt
 	@rm -f $@
 	@echo "Setting up $(VENV) (a few minutes the first time)"
 	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	@$(RUN) $(PIP) install -c constraints.txt hatchling || $(PIP_FAILED)
-	@$(RUN) $(PIP) install -c constraints.txt --no-build-isolation -e ".[train,report,parquet,multi-agent,search,dev]" || $(PIP_FAILED)
+	@$(RUN) $(PIP) install -c constraints.txt hatchling $(OR_SAY_WHY)
+	@$(RUN) $(PIP) install -c constraints.txt --no-build-isolation -e ".[train,report,parquet,multi-agent,search,dev]" $(OR_SAY_WHY)
 	@touch $@
