@@ -11,6 +11,8 @@ OR_SAY_WHY = >$(@D)/pip.log 2>&1 || { \
 	echo "$(@D) is not set up. pip: $$(grep -m 1 ERROR $(@D)/pip.log)" >&2; \
 	! grep -q Retrying $(@D)/pip.log || echo "The package index did not always answer; try again later." >&2; \
 	echo "All that pip said: $(@D)/pip.log" >&2; exit 1; }
+# Seconds; pip's own 15 are too few for a slow index.
+export PIP_DEFAULT_TIMEOUT ?= 60
 WORKERS ?= 2
 INTEGRATIONS := .venv-newest/.installed .venv-rllib/.installed
 
