@@ -5,7 +5,14 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
-PIP := $(RUN) -m pip --disable-pip-version-check -qq
+PIP := -m pip --disable-pip-version-check -qq
+# pip takes an index out of reach for one without the package, so the message tells both.
+OR_SAY_WHY = >$(@D)/pip.log 2>&1 || { \
+	echo "$(@D) is not set up. pip: $$(grep -m 1 ERROR $(@D)/pip.log)" >&2; \
+	! grep -q Retrying $(@D)/pip.log || echo "The package index did not always answer; try again later." >&2; \
+	echo "All that pip said: $(@D)/pip.log" >&2; exit 1; }
+# Seconds; pip's own 15 are too few for a slow index.
+export PIP_DEFAULT_TIMEOUT ?= 60
 WORKERS ?= 2
 INTEGRATIONS := .venv-newest/.installed .venv-rllib/.installed
 
@@ -25,8 +32,9 @@ test: lint ## lint, then all tests, the marked ones also without compilation
 	@echo "All tests"
 	@$(RUN) -m pytest -n $(WORKERS) $(TEST_ARGS)
 
-test-integrations: $(INTEGRATIONS) ## train with third-party libraries (options: INTEGRATION_ARGS=…)
-	@.venv-newest/bin/python tests/integrations/run.py $(INTEGRATION_ARGS)
+test-integrations: $(STAMP) ## train with third-party libraries (options: INTEGRATION_ARGS=…)
+	@$(MAKE) --no-print-directory -j $(WORKERS) $(INTEGRATIONS)
+	@$(RUN) tests/integrations/run.py --workers $(WORKERS) $(INTEGRATION_ARGS)
 
 lint: $(STAMP) ## style, types, and which part imports which
 	@$(RUN) -m ruff check .
@@ -50,13 +58,15 @@ clean: ## remove .venv, caches and builds; results in runs/ stay
 	@rm -rf $(VENV) $(dir $(INTEGRATIONS)) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Third-party libraries do not all agree with each other: an environment for each of two sets.
-.venv-%/.installed: tests/integrations/%.txt
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed" >&2; exit 1; }
+# Third-party libraries do not all agree with each other: an environment for each of two sets. Both
+# see what .venv has, and add to it or put another version before it; .venv itself stays as it is.
+SITE := import sysconfig; print(sysconfig.get_path("purelib"))
+.venv-%/.installed: tests/integrations/%.txt $(STAMP)
 	@rm -f $@
-	@echo "Setting up .venv-$* (several minutes the first time)"
-	@.venv-$*/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-$*
-	@.venv-$*/bin/python -m pip --disable-pip-version-check -qq install -r $<
+	@echo "Setting up $(@D) (a few minutes the first time)"
+	@$(RUN) -m venv --clear --without-pip $(@D)
+	@$(RUN) -c '$(SITE)' > "$$($(@D)/bin/python -c '$(SITE)')/base.pth"
+	@$(@D)/bin/python $(PIP) install --no-deps -r $< $(OR_SAY_WHY)
 	@touch $@
 
 # The stamp comes last, so an interrupted set-up is done again.
@@ -65,6 +75,6 @@ $(STAMP): pyproject.toml constraints.txt
 	@rm -f $@
 	@echo "Setting up $(VENV) (a few minutes the first time)"
 	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	@$(PIP) install -c constraints.txt hatchling
-	@$(PIP) install -c constraints.txt --no-build-isolation -e ".[train,report,parquet,multi-agent,search,dev]"
+	@$(RUN) $(PIP) install -c constraints.txt hatchling $(OR_SAY_WHY)
+	@$(RUN) $(PIP) install -c constraints.txt --no-build-isolation -e ".[train,report,parquet,multi-agent,search,dev]" $(OR_SAY_WHY)
 	@touch $@

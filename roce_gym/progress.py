@@ -69,12 +69,16 @@ class Pace:
         pfc_frames_per_s: pause frames per second and switch port.
         busy_ps: time with a round under way; one a job.
         needed_ps: time that what was delivered takes alone; one a job.
+        rounds: of jobs judged by their slow rounds (`roce_gym.tail`), for each round: job, end
+            of the interval in which it ended, in ps, and collective time in ps. A round that is
+            late when the episode ends is the last one.
     """
 
     length_ps: float
     pfc_frames_per_s: float
     busy_ps: tuple[float, ...]
     needed_ps: tuple[float, ...]
+    rounds: tuple[tuple[float, ...], ...] = ()
 
 
 def round_bytes(job: JobPlan) -> int:

@@ -11,6 +11,7 @@ import json
 import math
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,9 +30,10 @@ from roce_gym.config import (
     TraceJob,
 )
 from roce_gym.fabric import Fabric
-from roce_gym.progress import Alone, Pace, Progress
+from roce_gym.progress import Alone, Pace, Progress, Work
 from roce_gym.reward import TERMS, RewardTerms
 from roce_gym.sim.jit import source_hash
+from roce_gym.tail import Tails, late_slowdowns
 from roce_gym.topology.graph import Network
 from roce_gym.traces import trace_files
 from roce_gym.units import PS_PER_S, us_to_ps
@@ -79,7 +81,8 @@ def compute_references(
     steps = num_steps(scenario.control)
     intervals = [fabric.advance(us=scenario.control.interval_us) for _ in range(steps)]
     works = [progress(interval) for interval in intervals]
-    length_ps = intervals[-1].end_ps
+    ends_ps = [interval.end_ps for interval in intervals]
+    length_ps = ends_ps[-1]
     frames = sum(interval.pause_frames[into_switch].sum() for interval in intervals)
     busy_ps = np.sum([work.busy_ps for work in works], axis=0)
     rounds = np.sum([work.rounds for work in works], axis=0)
@@ -88,10 +91,25 @@ def compute_references(
         pfc_frames_per_s=float(frames / len(into_switch) / (length_ps / PS_PER_S)),
         busy_ps=tuple(busy_ps.tolist()),
         needed_ps=tuple((rounds * np.array(alone.cct_ps)).tolist()),
+        rounds=_rounds(
+            Tails(scenario, progress, np.array(alone.cct_ps)).jobs, alone, ends_ps, works
+        ),
     )
     terms = RewardTerms(scenario, fabric.network, progress, alone, pace)
     rows = [terms(interval, work) for interval, work in zip(intervals, works, strict=True)]
     return References(alone, pace, {t: float(np.mean([row[t] for row in rows])) for t in TERMS})
+
+
+def _rounds(
+    jobs: Sequence[int], alone: Alone, ends_ps: Sequence[int], works: Sequence[Work]
+) -> tuple[tuple[float, ...], ...]:
+    """As in :class:`Pace`, of these jobs."""
+    rows: list[tuple[float, ...]] = []
+    for end_ps, work in zip(ends_ps, works, strict=True):
+        rows += [(job, end_ps, time_ps) for job, time_ps in work.times.T.tolist() if job in jobs]
+    late = late_slowdowns(works[-1], np.array(alone.cct_ps))
+    rows += [(job, ends_ps[-1], late[job] * alone.cct_ps[job]) for job in jobs if late[job] > 0]
+    return tuple(tuple(float(value) for value in row) for row in rows)
 
 
 def _alone(scenario: Scenario, seed: int, network: Network | None) -> Alone:
@@ -221,6 +239,7 @@ def _load(path: Path | None, scenario: Scenario) -> References | None:
             frames,
             _numbers(raw["default_busy_ps"]),
             _numbers(raw["default_needed_ps"]),
+            tuple(_numbers(row) for row in raw["default_rounds"]),
         )
         baseline = dict(zip(TERMS, _numbers([raw["baseline"][t] for t in TERMS]), strict=True))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -230,6 +249,7 @@ def _load(path: Path | None, scenario: Scenario) -> References | None:
     fits = all(len(values) == jobs for values in by_job) and pace.length_ps > 0
     by_tenant = (alone.busy_fraction, alone.dropped_packets)
     fits = fits and all(len(values) == len(scenario.tenants) for values in by_tenant)
+    fits = fits and all(len(row) == 3 and 0 <= row[0] < jobs for row in pace.rounds)
     return References(alone, pace, baseline) if fits else None
 
 
@@ -254,6 +274,7 @@ def _save(path: Path | None, references: References) -> None:
             "default_pfc_frames_per_s": references.pace.pfc_frames_per_s,
             "default_busy_ps": references.pace.busy_ps,
             "default_needed_ps": references.pace.needed_ps,
+            "default_rounds": references.pace.rounds,
             "baseline": references.baseline,
         }
     )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from roce_gym.config import Scenario
 from roce_gym.progress import Alone, Pace, Progress, Work
+from roce_gym.tail import Tails, late_slowdowns
 from roce_gym.telemetry import Interval, port_sums
 from roce_gym.topology.graph import Network
 from roce_gym.units import PS_PER_S
@@ -66,6 +67,11 @@ class RewardTerms:
     all changes sum to 0. Logarithms of each interval by itself would not do: they take uneven
     progress for slow progress, and a few pauses all the time for more than many at once.
 
+    Where the score takes a tenant's slow rounds (`score: p95`), completion does, too: in place of
+    T / W, a job has the 95th percentile of the slowdowns of its rounds so far, of the one under
+    way if it is late, and of the rounds that the default settings have in the rest of the episode.
+    At the end these are the score's, so that the mean over an episode is, without a reserve.
+
     A job that is starved stays busy (T grows) and delivers nothing (W does not), so starving never
     pays, and a round that is stuck counts at once, not when (or if) it ends.
     """
@@ -90,11 +96,15 @@ class RewardTerms:
         self._pace = pace
         self._default_busy_ps = np.maximum(pace.busy_ps, MIN_SHARE * pace.length_ps)
         self._default_needed_ps = np.maximum(pace.needed_ps, MIN_SHARE * pace.length_ps)
+        self._tails = Tails(scenario, progress, self._alone_ps)
+        self._default_rounds = np.array(pace.rounds, np.float64).reshape(-1, 3)
         self._time_ps = 0.0
         self._busy_ps = np.zeros(len(known))
         self._needed_ps = np.zeros(len(known))
         self._frames = 0.0  # per port, in (frames per second) x ps
-        self._level = self._levels()
+        none_late = np.zeros(len(known))
+        self._default_logs = self._logs(none_late, self._default_busy_ps, self._default_needed_ps)
+        self._level = self._levels(none_late)
         self._network = network
 
     def pfc_frames_per_s(self, interval: Interval) -> float:
@@ -123,13 +133,13 @@ class RewardTerms:
         self._busy_ps += work.busy_ps
         self._needed_ps += work.rounds * self._alone_ps
         self._frames += self.pfc_frames_per_s(interval) * length
-        before, self._level = self._level, self._levels()
+        self._tails.add(work)
+        before, self._level = self._level, self._levels(late_slowdowns(work, self._alone_ps))
         change = (self._level - before) * (self._pace.length_ps / length)
-        logs = np.log(self._default_busy_ps / self._default_needed_ps)
         slowdown, busyness = self.slowdowns(interval, work)
         hurt = np.clip(slowdown - 1.0, 0.0, MAX_INTERFERENCE) * busyness
         return {
-            "completion": -float(self._job_weights @ logs + change[0]),
+            "completion": -float(self._job_weights @ self._default_logs + change[0]),
             "pfc": -float(pfc_cost(self._pace.pfc_frames_per_s) + change[1]),
             "interference": -float(self._weights @ hurt),
         }
@@ -137,15 +147,24 @@ class RewardTerms:
     @property
     def default_completion(self) -> float:
         """The completion term of the default settings' whole episode."""
-        return -float(self._job_weights @ np.log(self._default_busy_ps / self._default_needed_ps))
+        return -float(self._job_weights @ self._default_logs)
 
-    def _levels(self) -> Floats:
+    def _levels(self, late: Floats) -> Floats:
         """Shape (2,): costs of the episode as expected now, but for a constant."""
         rest = max(0.0, 1.0 - self._time_ps / self._pace.length_ps) + RESERVE
         busy = self._busy_ps / self._default_busy_ps + rest
         needed = self._needed_ps / self._default_needed_ps + rest
         pfc = self._frames / self._pace.length_ps + rest * self._pace.pfc_frames_per_s
-        return np.array([self._job_weights @ np.log(busy / needed), pfc_cost(pfc)])
+        return np.array([self._job_weights @ self._logs(late, busy, needed), pfc_cost(pfc)])
+
+    def _logs(self, late: Floats, busy: Floats, needed: Floats) -> Floats:
+        """Shape (J,): logarithms of slowdowns, by slow rounds or else by time."""
+        logs: Floats = np.log(busy / needed)
+        job_of, end_ps, time_ps = self._default_rounds.T
+        for job in self._tails.jobs:
+            to_come = time_ps[(job_of == job) & (end_ps > self._time_ps)]
+            logs[job] = math.log(self._tails.slowdown(job, late[job], to_come))
+        return logs
 
 
 def pfc_cost(frames_per_s: float) -> float:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from roce_gym.config import Scenario
 from roce_gym.progress import Alone, Progress, Work
 from roce_gym.reward import pfc_cost
+from roce_gym.tail import Tails, late_slowdowns
 from roce_gym.units import PS_PER_US
 
 Floats = NDArray[np.float64]
@@ -24,8 +25,9 @@ class Score:
     rounds counts as much as one of many short ones; tenants' weights sum to 1. P is the number of
     pause frames per second and switch port over the whole episode.
 
-    A round that has not ended counts as soon as it is late: as `elapsed / C + 1 - fraction
-    delivered`, the slowdown it has if the rest goes as fast as alone, if that exceeds 1. The
+    Of a tenant with `score: p95`, a job has the 95th percentile of its rounds instead.
+
+    A round that has not ended counts as soon as it is late (`roce_gym.tail.late_slowdowns`). The
     logarithm of the mean, not the mean of logarithms: a tenant that is starved after many good
     rounds must not hide behind them.
     """
@@ -40,10 +42,7 @@ class Score:
         self._weights = weights / max(weights.sum(), 1e-12)
         self._ended = np.zeros(len(self._alone_ps))
         self._ended_ps = np.zeros(len(self._alone_ps))
-        by_tail = np.array([tenant.score == "p95" for tenant in scenario.tenants])
-        self._times: dict[int, list[int]] = {
-            int(job): [] for job in np.flatnonzero(by_tail[progress.job_tenant] & self._known)
-        }
+        self._tails = Tails(scenario, progress, self._alone_ps)
         self._time_ps = 0.0
         self._weighted_pfc = 0.0
 
@@ -54,8 +53,7 @@ class Score:
         """Counts one more interval."""
         self._ended += work.ended
         self._ended_ps += work.ended_ps
-        for job, times in self._times.items():
-            times += work.times[1, work.times[0] == job].tolist()
+        self._tails.add(work)
         self._time_ps += length_ps
         self._weighted_pfc += length_ps * pfc_frames_per_s
 
@@ -64,17 +62,14 @@ class Score:
         divisor = np.where(self._known, self._alone_ps, 1.0)
         ratio = self._ended_ps / divisor
         count = self._ended
-        is_late = np.zeros(len(divisor), bool)
+        late = np.zeros(len(divisor))
         if work is not None:
-            late = work.elapsed_ps / divisor + 1.0 - work.fraction
-            counts = (work.elapsed_ps > 0) & (late > 1.0)
-            ratio, count, is_late = ratio + np.where(counts, late, 0.0), count + counts, counts
+            late = late_slowdowns(work, self._alone_ps)
+            ratio, count = ratio + late, count + (late > 0)
         begun = self._known & (count > 0)
         slow = np.where(begun, ratio, 1.0) / np.where(begun, count, 1.0)
-        for job, times in self._times.items():
-            if begun[job]:
-                own = np.array(times) / divisor[job]
-                slow[job] = np.percentile(np.append(own, late[job]) if is_late[job] else own, 95)
+        for job in self._tails.jobs:
+            slow[job] = self._tails.slowdown(job, late[job])
         logs = np.log(slow)
         jobs = self._of_tenants(begun.astype(np.float64))
         mean = self._of_tenants(np.where(begun, logs, 0.0)) / np.maximum(jobs, 1.0)

@@ -12,7 +12,7 @@ from ray.tune import register_env
 import roce_gym
 
 register_env("tenants", lambda _: ParallelPettingZooEnv(roce_gym.parallel_env("noisy_neighbor")))
-config = PPOConfig().environment("tenants").env_runners(num_env_runners=2)
+config = PPOConfig().environment("tenants").env_runners(num_env_runners=2, sample_timeout_s=600)
 tenants = ["training", "checkpoint"]
 config.multi_agent(policies=tenants, policy_mapping_fn=lambda agent, *_, **__: agent)
 config.training(train_batch_size=400, minibatch_size=100, num_epochs=2)

@@ -11,7 +11,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 config = (
     PPOConfig()
     .environment("roce_gym:RoCE/NoisyNeighbor-v0")
-    .env_runners(num_env_runners=2, num_envs_per_env_runner=2)
+    .env_runners(num_env_runners=2, num_envs_per_env_runner=2, sample_timeout_s=600)
     .env_runners(gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)
     .training(train_batch_size=512, minibatch_size=128, num_epochs=2)
 )

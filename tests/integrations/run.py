@@ -1,7 +1,8 @@
 """`make test-integrations`: runs third-party code, unmodified, on the environments.
 
-Each script runs in a process and a virtual environment of its own. What stands in a script between
-`# shown` and `# end` is what docs/interfaces.md prints; the rest checks that something was trained.
+Each script runs in a process of its own, in one of two virtual environments. What stands in a
+script between `# shown` and `# end` is what docs/interfaces.md or README.md prints; the rest checks
+that something was trained.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -20,10 +22,12 @@ NEWEST, RLLIB = ".venv-newest", ".venv-rllib"
 
 RUNS = (
     ("gymnasium_contract", NEWEST),
-    ("gymnasium_contract", RLLIB),
     ("sb3_check", NEWEST),
     ("sb3_ppo", NEWEST),
     ("sb3_sac", NEWEST),
+    ("rllib_ppo", RLLIB),
+    ("gymnasium_contract", RLLIB),
+    ("rllib_multi_agent", RLLIB),
     ("sb3_recurrent_ppo", NEWEST),
     ("cleanrl_ppo", NEWEST),
     ("torchrl_ppo", NEWEST),
@@ -31,17 +35,36 @@ RUNS = (
     ("pettingzoo_tests", NEWEST),
     ("mo_gymnasium_wrappers", NEWEST),
     ("minari_data", NEWEST),
-    ("rllib_ppo", RLLIB),
-    ("rllib_multi_agent", RLLIB),
+    ("first_episode", NEWEST),
+    ("first_episode", RLLIB),
 )
-TIMEOUT_S = 600
+"""Long ones first. The simulator is compiled once: both environments have the same Numba."""
+
+TIMEOUT_S = 1200
+MEMORY_BYTES = 4 * 2**30
+"""What a script may need: RLlib's processes take 3.2 GiB together, the others less than 1."""
+
+
+def affordable(workers: int) -> int:
+    """As many of them as have memory, as far as the system tells; at least one."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return workers
+    kib = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    return max(1, min(workers, kib * 1024 // MEMORY_BYTES))
 
 
 def run(script: str, venv: str) -> tuple[str, float, str]:
     """Outcome, seconds, and what was printed."""
     command = [ROOT / venv / "bin" / "python", HERE / f"{script}.py"]
     # Networks are small: more threads than one slow each other down.
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(ROOT),
+        "RAY_ADDRESS": "local",  # a cluster of its own
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
     begun = time.perf_counter()
     try:
         done = subprocess.run(
@@ -68,22 +91,28 @@ def version(venv: str) -> str:
     return subprocess.run([python, "-c", code], capture_output=True, text=True).stdout.strip()
 
 
+def report(script: str, venv: str, gymnasium: str) -> bool:
+    """Runs a script and prints how that went, and what it printed if it failed."""
+    outcome, seconds, printed = run(script, venv)
+    line = f"{f'{script} (gymnasium {gymnasium})':<50}{outcome:>8}{seconds:>8.1f} s"
+    print(line if outcome == "ok" else f"{line}\n{printed}", flush=True)
+    return outcome == "ok"
+
+
 def main() -> int:
     """Runs all scripts, or those whose name has a text; 1 if one fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", metavar="TEXT")
-    only = parser.parse_args().only
+    parser.add_argument("--workers", type=int, default=1, help="scripts at a time")
+    args = parser.parse_args()
+    runs = [(script, venv) for script, venv in RUNS if args.only in script]
     gymnasiums = {venv: version(venv) for venv in (NEWEST, RLLIB)}
-    failed = 0
-    for script, venv in RUNS:
-        if only not in script:
-            continue
-        outcome, seconds, printed = run(script, venv)
-        label = f"{script} (gymnasium {gymnasiums[venv]})"
-        print(f"{label:<50}{outcome:>8}{seconds:>8.1f} s", flush=True)
-        if outcome != "ok":
-            failed += 1
-            print(printed, flush=True)
+    begun = time.perf_counter()
+    with ThreadPoolExecutor(affordable(args.workers)) as pool:
+        done = [pool.submit(report, script, venv, gymnasiums[venv]) for script, venv in runs]
+        failed = [future.result() for future in done].count(False)
+    seconds = time.perf_counter() - begun
+    print(f"integrations: {len(runs) - failed} ok, {failed} failed in {seconds:.0f} s", flush=True)
     return 1 if failed else 0
 
 
