@@ -15,6 +15,8 @@ from roce_gym.workload.graph_check import match_messages, order_of
 from roce_gym.workload.op_graph import OpKind
 
 _QUANTILES = (0.5, 0.9, 0.99)
+_KINDS = (OpKind.COMPUTE, OpKind.SEND, OpKind.RECV, OpKind.COLLECTIVE)
+"""Of operations that traces can have."""
 
 
 def import_trace(arguments: argparse.Namespace) -> int:
@@ -43,7 +45,7 @@ def summarise(trace: Trace) -> dict[str, Any]:
     sent = np.bincount(graph.rank[is_send], graph.bytes[is_send], graph.num_ranks)
     return {
         "ranks": graph.num_ranks,
-        "operations": {k.name.lower(): int((graph.kind == k).sum()) for k in OpKind},
+        "operations": {k.name.lower(): int((graph.kind == k).sum()) for k in _KINDS},
         "dependencies": int(graph.dependency.size),
         "compute_us": int(computes.sum()) / PS_PER_US,
         "sent_bytes": int(graph.bytes[is_send].sum()),
