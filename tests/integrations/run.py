@@ -40,6 +40,9 @@ RUNS = (
 )
 """Long ones first. The simulator is compiled once: both environments have the same Numba."""
 
+IN_TURN = [one for one in RUNS if one[1] == RLLIB]
+"""A Ray cluster has more processes than most machines have cores: never two of them at once."""
+
 TIMEOUT_S = 1200
 MEMORY_BYTES = 4 * 2**30
 """What a script may need: RLlib's processes take 3.2 GiB together, the others less than 1."""
@@ -91,12 +94,19 @@ def version(venv: str) -> str:
     return subprocess.run([python, "-c", code], capture_output=True, text=True).stdout.strip()
 
 
-def report(script: str, venv: str, gymnasium: str) -> bool:
-    """Runs a script and prints how that went, and what it printed if it failed."""
-    outcome, seconds, printed = run(script, venv)
-    line = f"{f'{script} (gymnasium {gymnasium})':<50}{outcome:>8}{seconds:>8.1f} s"
-    print(line if outcome == "ok" else f"{line}\n{printed}", flush=True)
-    return outcome == "ok"
+def report(runs: list[tuple[str, str]], gymnasiums: dict[str, str]) -> int:
+    """Runs scripts in turn and prints how each went, and what it printed if it failed.
+
+    Returns how many failed.
+    """
+    failed = 0
+    for script, venv in runs:
+        outcome, seconds, printed = run(script, venv)
+        name = f"{script} (gymnasium {gymnasiums[venv]})"
+        line = f"{name:<50}{outcome:>8}{seconds:>8.1f} s"
+        print(line if outcome == "ok" else f"{line}\n{printed}", flush=True)
+        failed += outcome != "ok"
+    return failed
 
 
 def main() -> int:
@@ -105,12 +115,16 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="TEXT")
     parser.add_argument("--workers", type=int, default=1, help="scripts at a time")
     args = parser.parse_args()
-    runs = [(script, venv) for script, venv in RUNS if args.only in script]
+    runs = [one for one in RUNS if args.only in one[0]]
+    chains = [
+        [one for one in runs if one in IN_TURN],
+        *([one] for one in runs if one not in IN_TURN),
+    ]
     gymnasiums = {venv: version(venv) for venv in (NEWEST, RLLIB)}
     begun = time.perf_counter()
     with ThreadPoolExecutor(affordable(args.workers)) as pool:
-        done = [pool.submit(report, script, venv, gymnasiums[venv]) for script, venv in runs]
-        failed = [future.result() for future in done].count(False)
+        done = [pool.submit(report, chain, gymnasiums) for chain in chains]
+        failed = sum(future.result() for future in done)
     seconds = time.perf_counter() - begun
     print(f"integrations: {len(runs) - failed} ok, {failed} failed in {seconds:.0f} s", flush=True)
     return 1 if failed else 0
