@@ -5,16 +5,20 @@ same seeds; scores of a few seeds differ by chance, hence the margins.
 """
 
 import functools
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from agents.settings_file import read_settings
 from roce_gym.env import RoceEnv
 from roce_gym.registration import ENVIRONMENTS
 
 SEEDS = (0, 1)
 MARGIN = 0.05
 """Of score and of mean reward; standard deviations of the score between seeds are 0.05 to 0.15."""
+
+FOUND = Path(__file__).parents[1] / "docs" / "headroom"
 
 QUICK = ("RoCE/NoisyNeighborFast-v0", "RoCE/RegimeShift-v0", "RoCE/LatencyVsBulk-v0")
 """Others take longer."""
@@ -127,6 +131,21 @@ def test_pausing_everything(env_id):
     for info, other in zip(infos, default_scores(env_id), strict=True):
         key = "episode_pfc_frames_per_s"
         assert info[key] > other[key]
+
+
+@pytest.mark.parametrize("env_id", ENVS)
+def test_pausing_in_place_of_marking(env_id):
+    """Buffers as they are, no marks: no cheat, but worse than what a search found."""
+    env = environment(env_id)
+    path = FOUND / f"{env_id.removeprefix('RoCE/').removesuffix('-v0')}.yaml"
+    positions = read_settings(path).settings
+    found = np.array([positions[name] for name in env.knobs.names])
+    pausing = with_settings(env, kmin=1.0, kmax_ratio=1.0, pmax=-1.0)
+    scores = [
+        np.mean([play(env, seed, lambda _, a=action: a)[1]["score"] for seed in SEEDS])
+        for action in (pausing, found)
+    ]
+    assert scores[0] > scores[1] + MARGIN
 
 
 @pytest.mark.parametrize("env_id", ENVS)

@@ -31,8 +31,7 @@ from eval.summary import summarize
 from roce_gym.registration import ENVIRONMENTS
 from training.environment import EVALUATION_SEEDS_FROM, EnvChoice
 
-IDS = tuple(env_id for env_id in ENVIRONMENTS if not env_id.endswith("Fast-v0"))
-"""All but smaller siblings of others."""
+IDS = tuple(ENVIRONMENTS)
 
 COMMAND = "python -m eval.headroom"
 
