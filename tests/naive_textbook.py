@@ -204,11 +204,16 @@ def halving_steps(operation, n, _server):
     core = [2 * i + 1 for i in range(extra)] + list(range(2 * extra, n))
     steps = []
     got = {rank: [] for rank in range(n)}
+    late = {2 * i + 1 for i in range(extra)}  # an early one follows what a late one sends it
 
     def send(pairs, share):
         first = len(steps)
+        number = {pair: first + i for i, pair in enumerate(pairs)}
         for src, dst in pairs:
-            steps.append(Step(src, dst, share, whole=list(got[src])))
+            is_early = dst in late and src not in late and (dst, src) in number
+            follows = [number[dst, src]] if is_early else []
+            steps.append(Step(src, dst, share, whole=list(got[src]), same=follows))
+        late.update([src for src, dst in pairs if dst in late])
         for i, (_, dst) in enumerate(pairs):
             got[dst].append(first + i)
 

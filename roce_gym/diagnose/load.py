@@ -68,19 +68,24 @@ IDLE_SHARE = 0.5
 COLLISION_SHARE = 0.1
 """Of the time: less is what bursts do on any fabric with static hashing."""
 
+COLLISION_WAIT_US = 10.0
+"""At nominal speed, two round trips of a fabric: one flow alone fills a link without a queue."""
+
 MIN_SAMPLES = 3
 """Fewer may be one burst that happened to meet the clock."""
 
 
 def ecmp_collision(view: View) -> Iterator[Suspect]:
-    """Equal uplinks of a switch of which one is full while another has room.
+    """Equal uplinks of a switch of which one is full, with a queue, while another has room.
 
     Hashing has put too many large flows on one.
     """
+    wait_us = 8e6 * view.queue_peak_bytes / view.speed_bps
     for device, ports in view.uplinks.items():
         load = view.utilisation[:, ports]
         free = np.where(view.most_paused[:, ports] < FREE_SHARE, load, np.nan)
-        is_full, is_free = load >= SATURATED_SHARE, free <= IDLE_SHARE
+        is_full = (load >= SATURATED_SHARE) & (wait_us[:, ports] >= COLLISION_WAIT_US)
+        is_free = free <= IDLE_SHARE
         uneven: Mask = np.asarray(is_full.any(axis=1) & is_free.any(axis=1))
         count = int(uneven.sum())
         if count < MIN_SAMPLES or count < COLLISION_SHARE * len(uneven):

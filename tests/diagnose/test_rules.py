@@ -268,17 +268,25 @@ def test_a_slow_receiver_is_no_storm():
 
 
 @pytest.mark.parametrize(
-    ("full", "other", "steps", "named"),
-    [(1.0, 0.3, 20, True), (1.0, 0.6, 20, False), (0.9, 0.3, 20, False), (1.0, 0.3, 2, False)],
+    ("full", "other", "steps", "peak_us", "named"),
+    [
+        (1.0, 0.3, 20, 12, True),
+        (1.0, 0.6, 20, 12, False),
+        (0.9, 0.3, 20, 12, False),
+        (1.0, 0.3, 2, 12, False),
+        (1.0, 0.3, 20, 8, False),
+    ],
 )
-def test_ecmp_collision_needs_room_elsewhere(full, other, steps, named):
+def test_ecmp_collision_needs_a_queue_and_room_elsewhere(full, other, steps, peak_us, named):
     sent = rows(2, full * FULL_BYTES, steps) + rows(3, other * FULL_BYTES)
-    assert rules_of(made_up(sent=sent)) == ["ecmp_collision"] * named
+    timeline = made_up(sent=sent, peak=rows(2, 100e9 / 8e6 * peak_us))
+    assert rules_of(timeline) == ["ecmp_collision"] * named
 
 
 def test_a_paused_uplink_is_no_room():
     sent = rows(2, FULL_BYTES) + rows(3, 0.3 * FULL_BYTES)
-    assert rules_of(made_up(sent=sent, paused=rows(3, 0.5 * STEP_US))) == []
+    peak = rows(2, 100e9 / 8e6 * 12)
+    assert rules_of(made_up(sent=sent, peak=peak, paused=rows(3, 0.5 * STEP_US))) == []
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,19 @@ def test_every_link_carries_the_same_share(operation, algorithm, n, share, laten
     assert least <= time_ps <= 1.03 * (least + latency_ps)
 
 
+@pytest.mark.parametrize("preset", ["connectx_default", "pfc_only"])
+@pytest.mark.parametrize("n", [3, 6, 12, 24])
+def test_halving_folds_what_is_beyond_a_power_of_two_at_full_rate(n, preset):
+    """Nobody has two senders at once, so that neither ECN nor PFC slows anybody down."""
+    fabric, time_ps, payload = run("all_reduce", "halving_doubling", n, preset=preset)
+    up, down = up_and_down(fabric, payload)
+    assert sorted(up) == sorted(down)
+    power = 2 ** (n.bit_length() - 1)
+    least = (2 + 2 * (power - 1) / power) * TOTAL * BETA_PS
+    steps = 2 + 2 * (n.bit_length() - 1)
+    assert least <= time_ps <= 1.03 * least + steps * (ALPHA_PS + 2 * PIECE)
+
+
 @pytest.mark.parametrize("n", [4, 7])
 def test_a_chain_is_as_long_as_its_first_piece_takes(n):
     fabric, time_ps, payload = run("broadcast", "ring", n)
