@@ -16,7 +16,7 @@ from small import SMALL
 import roce_gym
 from roce_gym.config import validate_scenario
 from roce_gym.env import RoceEnv
-from roce_gym.errors import ActionError, ConfigError
+from roce_gym.errors import ActionError, ConfigError, SimulationError
 from roce_gym.presets import PRESETS
 from roce_gym.registration import ENVIRONMENTS, OWN_SCENARIO, register_environments
 from roce_gym.reward import TERMS
@@ -180,6 +180,46 @@ def test_step_needs_reset():
     with pytest.raises(ResetNeeded, match="the episode is over"):
         env.step(env.action_space.sample())
     env.reset()
+    env.step(env.action_space.sample())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"nonsense": 1},
+        {"params": {"switch.buffer_bytes": -1}},
+        {"params": {"tenants.ring.name": "x"}},
+        {"params": {"control.history": 2}},
+    ],
+)
+def test_a_reset_that_fails_leaves_no_episode(options):
+    env = RoceEnv(SMALL, render_mode="ansi")
+    first = env.reset(seed=1)
+    with pytest.raises(ConfigError):
+        env.reset(seed=77, options=options)
+    with pytest.raises(ResetNeeded, match="no episode was started"):
+        env.step(env.action_space.sample())
+    assert env.render() is None
+    again = env.reset(seed=1)
+    assert again[0].tobytes() == first[0].tobytes() and again[1] == first[1]
+
+
+@pytest.mark.parametrize("part", ["fabric.advance_in_parts", "_judge", "_measures", "sight"])
+def test_a_step_that_fails_ends_the_episode(monkeypatch, part):
+    env = RoceEnv(SMALL)
+    env.reset(seed=0)
+
+    def fail(*_, **__):
+        raise SimulationError("the core stopped with status 9 at 5 ps")
+
+    with monkeypatch.context() as patch:
+        owner, _, name = part.rpartition(".")
+        patch.setattr(getattr(env, owner) if owner else env, name, fail)
+        with pytest.raises(SimulationError):
+            env.step(env.action_space.sample())
+    with pytest.raises(ResetNeeded, match="the episode is over"):
+        env.step(env.action_space.sample())
+    env.reset(seed=0)
     env.step(env.action_space.sample())
 
 
