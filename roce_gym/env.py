@@ -25,7 +25,7 @@ from roce_gym.observation import Observation
 from roce_gym.options import (
     OWN_SETTINGS,
     ResetOptions,
-    check_layouts,
+    check_limit,
     check_options,
     check_same_parts,
     check_same_spaces,
@@ -213,7 +213,7 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self._source = read_source(scenario)
         self._raw = self._changed(self._source.tree)
         self._weights = check_weights(reward_weights)
-        self._layouts = check_layouts(layouts)
+        self._layouts = check_limit("layouts", layouts)
         self._split = check_split(split)
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ConfigError(

@@ -227,7 +227,8 @@ def test_bad_actions_change_nothing():
     env = RoceEnv(SMALL)
     env.reset(seed=0)
     good = env.action_space.sample()
-    for bad in (good[:-1], np.where(np.arange(20) == 2, np.nan, good), np.full(20, np.inf)):
+    wrong = [good[:-1], np.where(np.arange(20) == 2, np.nan, good), np.full(20, np.inf)]
+    for bad in (*wrong, good + 1j, ["0"] * 20, "x", None):
         with pytest.raises(ActionError):
             env.step(bad)
     assert env.fabric.now_ps == 0
@@ -296,6 +297,8 @@ def test_seeds__draw_the_scenario():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ([1], r"reset options = \[1\] is not allowed; allowed: None, or a mapping"),
+        ([], r"reset options = \[\] is not allowed"),
         ({"preset": "best"}, "preset = 'best' is unknown; allowed: default, connectx_default"),
         ({"preset": 1}, "preset = 1 is unknown"),
         ({"episode_seed": -1}, "episode_seed = -1 is not allowed"),
@@ -318,10 +321,20 @@ def test_options__faults(options, message):
         ({"scenario": 3}, "scenario = 3 is not allowed"),
         ({"render_mode": "3d"}, "render_mode = '3d' is not allowed; allowed: None, rgb_array"),
         ({"scenario": SMALL | {"typo": 1}}, "typo"),
+        (
+            {"scenario": SMALL | {(1, 2): 3}},
+            r"scenario: key \(1, 2\) is not allowed; allowed: text",
+        ),
+        (
+            {"scenario": SMALL | {"name": {"choice": ["a", {"x": {(1, 2): 3}}]}}},
+            r"scenario\.name\.choice\.1\.x: key \(1, 2\) is not allowed",
+        ),
+        ({"overrides": ["switch={2020-01-01: 1}"]}, r"scenario\.switch: key datetime\.date"),
         ({"overrides": ["topology.host=1"]}, "topology has no 'host'"),
         ({"layouts": 0}, "layouts = 0 is not allowed"),
         ({"layouts": 1.5}, "layouts = 1.5"),
         ({"reward_weights": {"latency": 1}}, "'latency' is unknown; allowed: completion, pfc"),
+        ({"reward_weights": [1, 2, 3]}, r"reward_weights = \[1, 2, 3\] is not allowed; allowed: N"),
         ({"reward_weights": {"pfc": -1}}, "reward_weights.pfc = -1 is not allowed"),
         ({"reward_weights": {"pfc": float("nan")}}, "reward_weights.pfc = nan"),
         ({"reward_weights": {"pfc": "1"}}, "reward_weights.pfc = '1'"),
