@@ -15,7 +15,7 @@ import functools
 import multiprocessing
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from eval.progress import Counter
 from eval.records import Record, claim, read_record, record_path, write_record
 from roce_gym.env import RoceEnv
 from roce_gym.errors import CheckpointError, ConfigError
-from roce_gym.processes import interrupts_ignored
+from roce_gym.processes import interrupts_ignored, of_a_death
 from roce_gym.reference import cache_key
 from training.environment import EVALUATION_SEEDS_FROM, EnvChoice, warm_up
 
@@ -106,18 +106,18 @@ def _play_all(evaluation: Evaluation, todo: Todo, jobs: int) -> None:
     context = multiprocessing.get_context("spawn")
     counter = Counter("episodes", len(todo))
     pool = ProcessPoolExecutor(jobs, mp_context=context)
+    futures: dict[Future[str], str] = {}
     try:
         with interrupts_ignored():
-            futures = [
-                pool.submit(play, evaluation.choice, spec, seed, evaluation.out)
-                for spec, seed in todo
-            ]
+            for spec, seed in todo:
+                future = pool.submit(play, evaluation.choice, spec, seed, evaluation.out)
+                futures[future] = evaluation.choice.describe_episode(spec, seed)
         for future in as_completed(futures):
             counter.add(future.result())
     except BrokenProcessPool:
         raise CheckpointError(
-            f"{evaluation.out}: a process ended unexpectedly (out of memory?); finished records "
-            "are kept, the same command goes on"
+            f"{evaluation.out}: {of_a_death(futures, jobs)}; finished records are kept, the same "
+            "command goes on"
         ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.spaces import Box, MultiDiscrete, Space
 from numpy.typing import NDArray
 
+from roce_gym.action_check import as_floats
 from roce_gym.config import ControlConfig, Settings
 from roce_gym.errors import ActionError, ConfigError
 
@@ -88,10 +89,7 @@ class Choice:
 
     def __call__(self, action: Any, position: Floats) -> Floats:
         """See :class:`Actions`."""
-        try:
-            given = np.asarray(action, np.float64)
-        except (TypeError, ValueError):
-            raise ActionError(f"action: whole numbers are expected, got {action!r}") from None
+        given = as_floats(action, kind="whole numbers")
         if given.shape != self.space.shape:
             raise ActionError(
                 f"action: shape {given.shape} is not allowed; allowed: {self.space.shape}"

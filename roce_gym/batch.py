@@ -9,7 +9,8 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import gymnasium
 
-from roce_gym.errors import ConfigError, RoceGymError
+from roce_gym.errors import RoceGymError
+from roce_gym.options import check_limit
 from roce_gym.parts import Parts
 
 T = TypeVar("T")
@@ -32,12 +33,12 @@ class Batch:
         """Starts no thread yet.
 
         Raises:
-            ConfigError: `threads` is neither None (as many as there are cores) nor at least 1.
+            ConfigError: `threads` is neither None (as many as there are cores) nor a whole number
+                above 0.
         """
-        if threads is not None and (isinstance(threads, bool) or not threads >= 1):
-            raise ConfigError(f"threads = {threads!r} is not allowed; allowed: None, 1 and above")
+        limit = check_limit("threads", threads)
         self.envs = list(envs)
-        self.threads = min(len(self.envs), int(threads) if threads is not None else num_cores())
+        self.threads = min(len(self.envs), num_cores() if limit is None else limit)
         self._pool: ThreadPoolExecutor | None = None
 
     def each(self, task: Callable[[int], T], indices: Iterable[int] | None = None) -> list[T]:

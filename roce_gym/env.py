@@ -25,7 +25,7 @@ from roce_gym.observation import Observation
 from roce_gym.options import (
     OWN_SETTINGS,
     ResetOptions,
-    check_layouts,
+    check_limit,
     check_options,
     check_same_parts,
     check_same_spaces,
@@ -213,7 +213,7 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self._source = read_source(scenario)
         self._raw = self._changed(self._source.tree)
         self._weights = check_weights(reward_weights)
-        self._layouts = check_layouts(layouts)
+        self._layouts = check_limit("layouts", layouts)
         self._split = check_split(split)
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ConfigError(
@@ -223,9 +223,10 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self.render_mode = render_mode
         self._make_knobs, self._make_judge = knobs, reward
         self._own_eyes = observation if callable(observation) else None
-        self._digest = digest_of(self._raw)
+        self.source_digest = digest_of(self._raw)
         self._drawer = Drawer(self._raw)
         self._first = validate_scenario(self._drawer(0))
+        self.source_name = self._first.name
         self._topology: Topology | None = None
         self._check_splits()
         self._adopt(self._first, *self._build(self._first, 0), 0)
@@ -291,43 +292,48 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Starts an episode; see the class for seeds and options.
 
+        It also ends the one before, whatever happens: a reset that fails leaves no episode, and
+        what needs one asks for another reset.
+
         Raises:
             ConfigError: unknown options, a scenario that cannot be built with this seed or has
                 other spaces, or a scenario file that has changed since the environment was made.
         """
+        self.fabric = None  # until all else is there
         chosen = check_options(options)
         self._source.check()
         super().reset(seed=seed)
         self.episode_seed = episode_seed = self._choose_seed(seed, chosen)
-        start, self.fabric = self._start(chosen, episode_seed)
+        start, fabric = self._start(chosen, episode_seed)
         scenario = start.scenario
         self._holds_preset = chosen.preset is not None
         self._start_counting(scenario, start.network, start.plan, start.references)
-        self._position = self.knobs.encode(self.fabric.settings).astype(np.float64)
+        self._position = self.knobs.encode(fabric.settings).astype(np.float64)
         delay = scenario.control.action_delay
         self._pending: deque[NDArray[np.float64] | None] = deque([None] * delay)
         self._step = 0
         self._is_over = False
         self.last_interval = None
         self._trail = None
+        observation = self.sight.at_start(self._position)
         info = self._judge.at_start() | self._score.entries() | self._measures.at_start()
-        return self.sight.at_start(self._position), self._finish(info)
+        info = self._finish(info)
+        self.fabric = fabric
+        return observation, info
 
     def _start(self, chosen: ResetOptions, seed: int) -> tuple[Start, Fabric]:
         """Builds or recalls where an episode starts from, and adopts all of it but the fabric."""
         preset = None if chosen.preset == OWN_SETTINGS else chosen.preset
-        key = (self._digest, seed, preset)
+        key = (self.source_digest, seed, preset)
         comes_again = self._layouts is not None and self._make_knobs is KnobSpace
         comes_again = comes_again and chosen.scenario is None and not chosen.params
         known = recall(key) if comes_again else None
         if known is not None:
-            self._is_over = True
             parts = (known.scenario, known.network, known.plan, known.knobs, known.actions)
             self._adopt(*parts, seed)
             return known, copy.copy(known.fabric)
         scenario = validate_scenario(self._drawer_of(chosen)(seed))
         check_same_parts(scenario, self._first, seed)
-        self._is_over = True
         network, plan, knobs, actions = self._build(scenario, seed)
         self._adopt(scenario, network, plan, knobs, actions, seed)
         check_same_spaces((knobs.names, self.sight.names), self._names, seed)
@@ -379,8 +385,9 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         """Applies an action and simulates one control interval.
 
         Raises:
-            ActionError: wrong shape, NaN or infinity, or, with `multidiscrete`, no such factor.
-            ResetNeeded: before the first reset, or after the end of an episode.
+            ActionError: wrong shape, NaN or infinity, or, with `multidiscrete`, no such factor;
+                nothing has happened then. Any other error ends the episode.
+            ResetNeeded: before the first reset, after the end of an episode, or after an error.
         """
         return run_in_turn(self.step_in_parts(action))
 
@@ -391,10 +398,16 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         if self.fabric is None or self._is_over:
             raise ResetNeeded(
                 "step() needs reset() first: "
-                + ("no episode was started" if self.fabric is None else "the episode is over")
+                + (
+                    "no episode was started"
+                    if self.fabric is None
+                    else "the episode is over or has failed"
+                )
             )
         if not self._holds_preset:
             self._position = self.actions(action, self._position)
+        self._is_over = True  # unless all goes well: half a step cannot be gone on from
+        if not self._holds_preset:
             self._pending.append(self._position)
             due = self._pending.popleft()
             if due is not None:
@@ -409,10 +422,11 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self._score.add(work, interval.end_ps - interval.start_ps, pfc)
         terminated = interval.failed_qps > 0 or self.fabric.is_deadlocked
         truncated = self._step >= self._num_steps
-        self._is_over = terminated or truncated
         info = entries | self._score.entries(work) | self._measures(interval)
         observation = self.sight(interval, self._position)
-        return observation, reward, terminated, truncated, self._finish(info)
+        info = self._finish(info)
+        self._is_over = terminated or truncated
+        return observation, reward, terminated, truncated, info
 
     def snapshot(self) -> EnvSnapshot:
         """Copies the episode under way, with all random states, for :meth:`restore`.
@@ -431,11 +445,9 @@ class RoceEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         the same arguments.
 
         Raises:
-            ConfigError: the snapshot is of an environment with other spaces.
+            ConfigError: no snapshot, or one of an environment with other spaces or of another
+                scenario, overrides included; nothing has changed then.
         """
-        names = (snapshot.parts["knobs"].names, snapshot.parts["sight"].names)
-        if names != self._names or snapshot.parts["actions"].space != self.action_space:
-            raise ConfigError("restore: the snapshot is of an environment with other spaces")
         put(self, snapshot)
 
     def __getstate__(self) -> dict[str, Any]:

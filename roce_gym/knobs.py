@@ -9,15 +9,14 @@ the buffer split always leaves room for headroom and a shared pool.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from roce_gym.action_check import clipped
 from roce_gym.config import ClassSettings, DcqcnConfig, EcnConfig, Scenario, Settings
-from roce_gym.errors import ActionError
 from roce_gym.knob_choice import Knob, choose_knobs
 from roce_gym.presets import REFERENCE_RATE_GBPS, resolve_settings
 from roce_gym.queueing_knobs import QueueingKnobs
@@ -142,7 +141,7 @@ class KnobSpace:
         return np.where(self._is_log, logs, values)
 
     def clip(self, action: Any) -> NDArray[np.float64]:
-        """See :func:`clipped`."""
+        """See :func:`roce_gym.action_check.clipped`."""
         return clipped(action, self.names)
 
     def decode(self, action: Any) -> Settings:
@@ -245,32 +244,6 @@ class KnobSpace:
         reserved = [float(settings.classes[c].buffer.reserved_bytes) for c in self._classes]
         shared = max(self._budget - sum(reserved), 1.0)
         return [float(np.log(max(r, 1.0) / shared)) for r in reserved]
-
-
-def clipped(action: Any, names: Sequence[str]) -> NDArray[np.float64]:
-    """An action as float64; what lies outside of [-1, 1] is moved to the nearest bound.
-
-    Args:
-        action: shape (n,).
-        names: of the n knobs.
-
-    Raises:
-        ActionError: wrong shape, or an entry that is not a finite number.
-    """
-    try:
-        values = np.asarray(action, np.float64)
-    except (TypeError, ValueError):
-        raise ActionError(f"action: numbers are expected, got {action!r}") from None
-    if values.shape != (len(names),):
-        raise ActionError(f"action: shape {values.shape} is not allowed; allowed: {(len(names),)}")
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if len(wrong):
-        i = int(wrong[0])
-        raise ActionError(
-            f"action[{i}] ({names[i]}) = {values[i]} is not allowed; "
-            "allowed: finite numbers, of which those outside of [-1, 1] are clipped"
-        )
-    return np.minimum(np.maximum(values, -1.0), 1.0)
 
 
 def _scaled(table: tuple[tuple[str, float, float, str, bool], ...], scale: float) -> list[Knob]:

@@ -13,8 +13,10 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from roce_gym.action_check import clipped
 from roce_gym.env import RoceEnv
 from roce_gym.errors import ActionError, ConfigError
+from roce_gym.options import check_limit, check_mapping
 from roce_gym.roles import Role, switch_roles, tenant_roles
 from roce_gym.switch_env import SwitchCore
 from roce_gym.tenant_reward import TenantCore
@@ -105,7 +107,7 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
                 f"control.knob_mode = {mode!r} is not allowed with several agents: what they "
                 f"choose for a shared class has no mean; allowed: {', '.join(KNOB_MODES)}"
             )
-        self.max_cycles = max_cycles
+        self.max_cycles = check_limit("max_cycles", max_cycles)
         self.render_mode = self.core.render_mode
         self._roles = self._cast(agents)
         self.possible_agents = list(self._roles)
@@ -115,6 +117,7 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
         knobs, eyes = self.core.knobs.names, self.core.observation_names
         self._knobs = {a: _which(role.turns, knobs) for a, role in self._roles.items()}
         self._eyes = {a: _which(role.sees, eyes) for a, role in self._roles.items()}
+        self._knob_names = {a: tuple(knobs[i] for i in own) for a, own in self._knobs.items()}
         self.action_spaces = {
             a: Box(-1.0, 1.0, (len(indices),), np.float32) for a, indices in self._knobs.items()
         }
@@ -146,7 +149,7 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
 
     def knob_names(self, agent: str) -> tuple[str, ...]:
         """Of the entries of its action."""
-        return tuple(self.core.knobs.names[i] for i in self._knobs[agent])
+        return self._knob_names[agent]
 
     def observation_names(self, agent: str) -> tuple[str, ...]:
         """Of the entries of its observation."""
@@ -169,7 +172,8 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
             ConfigError: unknown options, or a scenario that cannot be built with this seed.
         """
         # PettingZoo's own test passes {"options": 1}.
-        known = {name: value for name, value in (options or {}).items() if name != "options"}
+        known = check_mapping("reset options", options)
+        known.pop("options", None)
         self._state, info = self.core.reset(seed=seed, options=known)
         self._left_alone = self._of_nobody()
         self._cycle = 0
@@ -188,7 +192,8 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
         """Applies all agents' actions and simulates one control interval.
 
         Raises:
-            ActionError: an agent's action is missing, has a wrong shape, or is not finite.
+            ActionError: an agent's action is missing, has a wrong shape, or is not finite; nothing
+                has happened then.
             ResetNeeded: before the first reset, or after the end of an episode.
         """
         if not self.agents:
@@ -215,15 +220,8 @@ class RoceParallelEnv(ParallelEnv[str, Floats, Floats]):
             raise ActionError(f"actions: none is given for {', '.join(missing)}")
         total = np.zeros(len(self._voters))
         for agent in self.agents:
-            indices, action = self._knobs[agent], np.asarray(actions[agent], np.float64)
-            if action.shape != indices.shape:
-                raise ActionError(
-                    f"action of {agent}: shape {action.shape} is not allowed; allowed: "
-                    f"{indices.shape}"
-                )
-            if not np.isfinite(action).all():
-                raise ActionError(f"action of {agent}: {action} is not allowed: not finite")
-            total[indices] += np.clip(action, -1.0, 1.0)
+            action = clipped(actions[agent], self._knob_names[agent], f"action of {agent}")
+            total[self._knobs[agent]] += action
         return np.where(self._voters > 0, total / np.maximum(self._voters, 1.0), self._left_alone)
 
     def _of_nobody(self) -> NDArray[np.float64]:

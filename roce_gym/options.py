@@ -45,18 +45,19 @@ def check_options(options: Mapping[str, Any] | None) -> ResetOptions:
     """Parses the options of a reset; None stands for an option that is not given.
 
     Raises:
-        ConfigError: unknown key, or a value that is not allowed.
+        ConfigError: no mapping, unknown key, or a value that is not allowed.
     """
     allowed = [one.name for one in fields(ResetOptions)]
-    given = {key: value for key, value in (options or {}).items() if value is not None}
-    unknown = [key for key in options or {} if key not in allowed]
+    given = check_mapping("reset options", options)
+    unknown = [key for key in given if key not in allowed]
     if unknown:
         raise ConfigError(
             f"reset options: {', '.join(map(repr, unknown))} unknown; allowed: "
             f"{', '.join(map(repr, allowed))}"
         )
+    given = {key: value for key, value in given.items() if value is not None}
     seed, preset = given.get("episode_seed"), given.get("preset")
-    if seed is not None and not _is_whole(seed, 0, MAX_SEED):
+    if seed is not None and not is_whole(seed, 0, MAX_SEED):
         raise ConfigError(
             f"reset options: episode_seed = {seed!r} is not allowed; allowed: 0 … 2^63 - 1"
         )
@@ -98,26 +99,49 @@ def with_control(raw: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any
     return apply_changes(raw, changes)
 
 
-def check_layouts(layouts: int | None) -> int | None:
-    """Number of different episodes to draw from.
+def check_count(name: str, value: Any) -> int:
+    """A whole number above 0.
 
     Raises:
-        ConfigError: neither None nor a whole number above 0.
+        ConfigError: anything else.
     """
-    if layouts is not None and not _is_whole(layouts, 1, MAX_SEED):
-        raise ConfigError(f"layouts = {layouts!r} is not allowed; allowed: None, or 1 and above")
-    return None if layouts is None else int(layouts)
+    if not is_whole(value, 1):
+        raise ConfigError(f"{name} = {value!r} is not allowed; allowed: 1 and above")
+    return int(value)
+
+
+def check_limit(name: str, value: Any) -> int | None:
+    """A whole number above 0, or None: no limit, or a choice of this package's.
+
+    Raises:
+        ConfigError: anything else.
+    """
+    if value is not None and not is_whole(value, 1):
+        raise ConfigError(f"{name} = {value!r} is not allowed; allowed: None, or 1 and above")
+    return None if value is None else int(value)
+
+
+def check_mapping(name: str, value: Any) -> dict[Any, Any]:
+    """A copy of a mapping; None: an empty one.
+
+    Raises:
+        ConfigError: anything else.
+    """
+    if value is not None and not isinstance(value, Mapping):
+        raise ConfigError(f"{name} = {value!r} is not allowed; allowed: None, or a mapping")
+    return dict(value or {})
 
 
 def check_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
     """Weights of reward terms; those left out stay as the scenario has them.
 
     Raises:
-        ConfigError: unknown term, or a weight that is not a finite number of at least 0.
+        ConfigError: no mapping, unknown term, or a weight that is not a finite number of at least
+            0.
     """
     out: dict[str, float] = {}
     weight: Any
-    for name, weight in (weights or {}).items():
+    for name, weight in check_mapping("reward_weights", weights).items():
         if name not in TERMS:
             raise ConfigError(f"reward_weights: {name!r} is unknown; allowed: {', '.join(TERMS)}")
         is_number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
@@ -165,6 +189,7 @@ def check_same_parts(scenario: Scenario, first: Scenario, seed: int) -> None:
             )
 
 
-def _is_whole(value: Any, low: int, high: int) -> bool:
+def is_whole(value: Any, low: int = 0, high: int = MAX_SEED) -> bool:
+    """Whether it is a whole number from `low` to `high`; True and False are none."""
     is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     return is_whole and low <= int(value) <= high

@@ -56,8 +56,16 @@ _lock = threading.Lock()
 
 
 def digest_of(raw: dict[str, Any]) -> str:
-    """Of a scenario as from :func:`~roce_gym.scenario_file.load_raw`: a part of a key."""
-    return hashlib.sha256(json.dumps(raw, default=repr).encode()).hexdigest()
+    """Of a scenario as from :func:`~roce_gym.scenario_file.load_raw`; the same in any process.
+
+    Functions in memory go by their names.
+    """
+    return hashlib.sha256(json.dumps(raw, default=_as_text).encode()).hexdigest()
+
+
+def _as_text(value: Any) -> str:
+    named = callable(value) and hasattr(value, "__qualname__")
+    return f"{value.__module__}.{value.__qualname__}" if named else repr(value)
 
 
 def recall(key: Hashable) -> Start | None:

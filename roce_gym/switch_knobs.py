@@ -9,9 +9,10 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from roce_gym.action_check import clipped
 from roce_gym.config import ClassOverride, Scenario, Settings, SwitchOverride
 from roce_gym.errors import ConfigError
-from roce_gym.knobs import SWITCH_SETTINGS, KnobSpace, clipped
+from roce_gym.knobs import SWITCH_SETTINGS, KnobSpace
 from roce_gym.presets import resolve_settings
 from roce_gym.switch_settings import by_switch
 from roce_gym.topology.graph import Network
@@ -75,7 +76,7 @@ class SwitchKnobSpace:
         return self.base.model_copy(update={"classes": dict(classes), "switch_overrides": ()})
 
     def clip(self, action: Any) -> Floats:
-        """See :func:`roce_gym.knobs.clipped`."""
+        """See :func:`roce_gym.action_check.clipped`."""
         return clipped(action, self.names)
 
     def decode(self, action: Any) -> Settings:

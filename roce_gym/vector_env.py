@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from roce_gym.batch import Batch
 from roce_gym.env import RoceEnv
 from roce_gym.errors import ActionError, ConfigError
 from roce_gym.infos import Info, batch_infos
+from roce_gym.options import check_count, check_limit, check_mapping, is_whole
 from roce_gym.parts import Parts
 
 Bools = NDArray[np.bool_]
@@ -82,11 +82,9 @@ class RoceVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         Raises:
             ConfigError: an argument that is not acceptable.
         """
-        self.num_envs = _at_least_one("num_envs", num_envs)
+        self.num_envs = check_count("num_envs", num_envs)
         self.autoreset_mode = _mode(autoreset_mode)
-        self._max_steps = max_episode_steps
-        if max_episode_steps is not None:
-            self._max_steps = _at_least_one("max_episode_steps", max_episode_steps)
+        self._max_steps = check_limit("max_episode_steps", max_episode_steps)
         self.envs = [self.env_class(**kwargs) for _ in range(self.num_envs)]
         self._batch = Batch(self.envs, threads)
         first = self.envs[0]
@@ -116,7 +114,7 @@ class RoceVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         Raises:
             ConfigError: seeds, options or a mask that are not acceptable.
         """
-        options = dict(options or {})
+        options = check_mapping("reset options", options)
         chosen = _check_mask(options.pop("reset_mask", None), self.num_envs)
         seeds = _check_seeds(seed, self.num_envs)
         which = np.flatnonzero(chosen)
@@ -255,16 +253,6 @@ class RoceVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             self._batch.close()
 
 
-def _at_least_one(name: str, value: Any) -> int:
-    if not _is_whole(value) or value < 1:
-        raise ConfigError(f"{name} = {value!r} is not allowed; allowed: 1 and above")
-    return int(value)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
 def _mode(value: str | AutoresetMode) -> AutoresetMode:
     try:
         return AutoresetMode(value)
@@ -290,11 +278,14 @@ def _check_mask(mask: Any, num_envs: int) -> Bools:
 def _check_seeds(seed: Any, num_envs: int) -> list[int | None]:
     if seed is None:
         return [None] * num_envs
-    if _is_whole(seed):
+    if isinstance(seed, np.ndarray):
+        seed = seed.tolist()
+    if is_whole(seed):
         return [int(seed) + i for i in range(num_envs)]
-    seeds = list(seed) if isinstance(seed, Sequence | np.ndarray) else []
-    if len(seeds) != num_envs:
+    seeds = list(seed) if isinstance(seed, Sequence) else []
+    if len(seeds) != num_envs or not all(one is None or is_whole(one) for one in seeds):
         raise ConfigError(
-            f"seed = {seed!r} is not allowed; allowed: None, a whole number, or {num_envs} of them"
+            f"seed = {seed!r} is not allowed; allowed: None, a whole number, or {num_envs} of "
+            "them, 0 and above"
         )
-    return [None if s is None else int(s) for s in seeds]
+    return [None if one is None else int(one) for one in seeds]

@@ -16,7 +16,7 @@ from small import SMALL
 import roce_gym
 from roce_gym.config import validate_scenario
 from roce_gym.env import RoceEnv
-from roce_gym.errors import ActionError, ConfigError
+from roce_gym.errors import ActionError, ConfigError, SimulationError
 from roce_gym.presets import PRESETS
 from roce_gym.registration import ENVIRONMENTS, OWN_SCENARIO, register_environments
 from roce_gym.reward import TERMS
@@ -183,11 +183,52 @@ def test_step_needs_reset():
     env.step(env.action_space.sample())
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"nonsense": 1},
+        {"params": {"switch.buffer_bytes": -1}},
+        {"params": {"tenants.ring.name": "x"}},
+        {"params": {"control.history": 2}},
+    ],
+)
+def test_a_reset_that_fails_leaves_no_episode(options):
+    env = RoceEnv(SMALL, render_mode="ansi")
+    first = env.reset(seed=1)
+    with pytest.raises(ConfigError):
+        env.reset(seed=77, options=options)
+    with pytest.raises(ResetNeeded, match="no episode was started"):
+        env.step(env.action_space.sample())
+    assert env.render() is None
+    again = env.reset(seed=1)
+    assert again[0].tobytes() == first[0].tobytes() and again[1] == first[1]
+
+
+@pytest.mark.parametrize("part", ["fabric.advance_in_parts", "_judge", "_measures", "sight"])
+def test_a_step_that_fails_ends_the_episode(monkeypatch, part):
+    env = RoceEnv(SMALL)
+    env.reset(seed=0)
+
+    def fail(*_, **__):
+        raise SimulationError("the core stopped with status 9 at 5 ps")
+
+    with monkeypatch.context() as patch:
+        owner, _, name = part.rpartition(".")
+        patch.setattr(getattr(env, owner) if owner else env, name, fail)
+        with pytest.raises(SimulationError):
+            env.step(env.action_space.sample())
+    with pytest.raises(ResetNeeded, match="the episode is over"):
+        env.step(env.action_space.sample())
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
+
+
 def test_bad_actions_change_nothing():
     env = RoceEnv(SMALL)
     env.reset(seed=0)
     good = env.action_space.sample()
-    for bad in (good[:-1], np.where(np.arange(20) == 2, np.nan, good), np.full(20, np.inf)):
+    wrong = [good[:-1], np.where(np.arange(20) == 2, np.nan, good), np.full(20, np.inf)]
+    for bad in (*wrong, good + 1j, ["0"] * 20, "x", None):
         with pytest.raises(ActionError):
             env.step(bad)
     assert env.fabric.now_ps == 0
@@ -256,6 +297,8 @@ def test_seeds__draw_the_scenario():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ([1], r"reset options = \[1\] is not allowed; allowed: None, or a mapping"),
+        ([], r"reset options = \[\] is not allowed"),
         ({"preset": "best"}, "preset = 'best' is unknown; allowed: default, connectx_default"),
         ({"preset": 1}, "preset = 1 is unknown"),
         ({"episode_seed": -1}, "episode_seed = -1 is not allowed"),
@@ -278,10 +321,20 @@ def test_options__faults(options, message):
         ({"scenario": 3}, "scenario = 3 is not allowed"),
         ({"render_mode": "3d"}, "render_mode = '3d' is not allowed; allowed: None, rgb_array"),
         ({"scenario": SMALL | {"typo": 1}}, "typo"),
+        (
+            {"scenario": SMALL | {(1, 2): 3}},
+            r"scenario: key \(1, 2\) is not allowed; allowed: text",
+        ),
+        (
+            {"scenario": SMALL | {"name": {"choice": ["a", {"x": {(1, 2): 3}}]}}},
+            r"scenario\.name\.choice\.1\.x: key \(1, 2\) is not allowed",
+        ),
+        ({"overrides": ["switch={2020-01-01: 1}"]}, r"scenario\.switch: key datetime\.date"),
         ({"overrides": ["topology.host=1"]}, "topology has no 'host'"),
         ({"layouts": 0}, "layouts = 0 is not allowed"),
         ({"layouts": 1.5}, "layouts = 1.5"),
         ({"reward_weights": {"latency": 1}}, "'latency' is unknown; allowed: completion, pfc"),
+        ({"reward_weights": [1, 2, 3]}, r"reward_weights = \[1, 2, 3\] is not allowed; allowed: N"),
         ({"reward_weights": {"pfc": -1}}, "reward_weights.pfc = -1 is not allowed"),
         ({"reward_weights": {"pfc": float("nan")}}, "reward_weights.pfc = nan"),
         ({"reward_weights": {"pfc": "1"}}, "reward_weights.pfc = '1'"),

@@ -1,3 +1,4 @@
+import copy
 import pickle
 
 import gymnasium
@@ -121,4 +122,55 @@ def test_faults():
     env.reset(seed=0)
     with pytest.raises(ConfigError, match="restore: the snapshot is of an environment with other"):
         RoceEnv(SMALL, history=2).restore(env.snapshot())
+    for wrong in (3, None):
+        with pytest.raises(ConfigError, match=f"restore: snapshot = {wrong} is not allowed; allo"):
+            env.restore(wrong)
     assert isinstance(env, gymnasium.Env)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"scenario": SMALL | {"switch": {"buffer_bytes": 900_000}}},
+        {"scenario": SMALL | {"name": "other"}},
+        {"overrides": ["switch.buffer_bytes=900000"]},
+        {"noise": 0.1},
+    ],
+)
+def test_faults__another_scenario_with_the_same_spaces(other):
+    env, another = RoceEnv(SMALL), RoceEnv(**({"scenario": SMALL} | other))
+    env.reset(seed=0)
+    snapshot = env.snapshot()
+    another.reset(seed=1)
+    before = go_on(copy.deepcopy(another))
+    with pytest.raises(ConfigError, match=r"restore: .* of 'small', this one is of '(small|other)"):
+        another.restore(snapshot)
+    assert go_on(another) == before
+
+
+def test_restore__episodes_of_other_seeds_splits_and_parameters():
+    raw = SMALL | {"splits": {"stress": {"tenants.burst.jobs.0.period_us": 100}}}
+    env, twin = RoceEnv(raw), RoceEnv(raw)
+    params = {"params": {"switch.buffer_bytes": 900_000}}
+    for seed, options in ((1, {}), (2, {"split": "stress"}), (3, params)):
+        env.reset(seed=seed, options=options)
+        snapshot = pickle.loads(pickle.dumps(env.snapshot()))
+        first = go_on(env)
+        for other in (env, twin):
+            other.reset(seed=4)
+            other.restore(snapshot)
+            assert go_on(other) == first
+
+
+def test_restore__after_a_reset_that_failed():
+    env = RoceEnv(SMALL)
+    env.reset(seed=1)
+    snapshot = env.snapshot()
+    first = go_on(env)
+    for options in ({"nonsense": 1}, {"params": {"tenants.ring.name": "x"}}):
+        with pytest.raises(ConfigError):
+            env.reset(seed=77, options=options)
+        with pytest.raises(ResetNeeded, match="snapshot"):
+            env.snapshot()
+        env.restore(snapshot)
+        assert go_on(env) == first

@@ -300,7 +300,9 @@ def test_copies_go_on_alike():
     [
         ({"ring": np.zeros(9)}, r"action of ring: shape \(9,\) is not allowed; allowed: \(10,\)"),
         ({"ring": None}, "actions: none is given for ring"),
-        ({"burst": np.full(10, np.nan)}, r"action of burst: .* not finite"),
+        ({"burst": np.full(10, np.nan)}, r"action of burst\[0\] \(class/lead/kmin\) = nan is"),
+        ({"burst": "x"}, "action of burst: numbers are expected, got 'x'"),
+        ({"burst": [1j] * 10}, "action of burst: numbers are expected"),
     ],
 )
 def test_actions__faults(change, message):
@@ -322,6 +324,13 @@ def test_arguments__faults():
         make(agents="both", rewards="own")
     with pytest.raises(ConfigError, match="rewards = 'mine' is not allowed; allowed: own, team"):
         make(agents="switches", rewards="mine")
+    for wrong in ("abc", -3, 0, 1.5, True):
+        with pytest.raises(ConfigError, match=f"max_cycles = {wrong!r} is not allowed; allowed: N"):
+            make(max_cycles=wrong)
+    with pytest.raises(
+        ConfigError, match=r"reset options = \[1\] is not allowed; allowed: None, or"
+    ):
+        make().reset(options=[1])
     with pytest.raises(ConfigError, match="knobs: with agents that are switches"):
         make(agents="switches", knobs=KnobSpace)
     with pytest.raises(ConfigError, match=r"observation = .* is not allowed with agents that are"):

@@ -220,7 +220,10 @@ def test_attributes_and_calls():
     [
         ({"num_envs": 0}, "num_envs = 0 is not allowed"),
         ({"num_envs": True}, "num_envs = True"),
-        ({"threads": 0}, "threads = 0 is not allowed; allowed: None, 1 and above"),
+        ({"threads": 0}, "threads = 0 is not allowed; allowed: None, or 1 and above"),
+        ({"threads": 1.5}, "threads = 1.5 is not allowed"),
+        ({"threads": "x"}, "threads = 'x' is not allowed"),
+        ({"threads": True}, "threads = True is not allowed"),
         ({"autoreset_mode": "never"}, "autoreset_mode = 'never' is not allowed; allowed: 'NextSt"),
         ({"max_episode_steps": 0}, "max_episode_steps = 0"),
         ({"layouts": 0}, "layouts = 0"),
@@ -236,6 +239,13 @@ def test_arguments__faults(arguments, message):
     [
         ({"seed": [1]}, r"seed = \[1\] is not allowed; allowed: None, a whole number, or 2"),
         ({"seed": 1.5}, "seed = 1.5 is not allowed"),
+        ({"seed": [1.7, 2.2]}, r"seed = \[1.7, 2.2\] is not allowed"),
+        ({"seed": np.array([1.0, 2.0])}, r"seed = \[1.0, 2.0\] is not allowed"),
+        ({"seed": "12"}, "seed = '12' is not allowed"),
+        ({"seed": [True, False]}, r"seed = \[True, False\] is not allowed"),
+        ({"seed": np.array([True, False])}, r"seed = \[True, False\] is not allowed"),
+        ({"seed": [0, -1]}, r"seed = \[0, -1\] is not allowed"),
+        ({"options": [1]}, r"reset options = \[1\] is not allowed; allowed: None, or a mapping"),
         ({"options": {"reset_mask": [True, False]}}, "reset_mask = .* is not allowed"),
         ({"options": {"reset_mask": np.zeros(2, bool)}}, "at least one True"),
         ({"options": {"reset_mask": np.ones(3, bool)}}, r"shape \(2,\)"),
@@ -245,6 +255,12 @@ def test_arguments__faults(arguments, message):
 def test_reset__faults(arguments, message):
     with pytest.raises(ConfigError, match=message):
         make(2).reset(**arguments)
+
+
+@pytest.mark.parametrize("seeds", [[4, 9], (np.int64(4), 9), np.array([4, 9]), [4, None]])
+def test_reset__seeds_of_each(seeds):
+    drawn = make(2).reset(seed=seeds)[1]["episode_seed"].tolist()
+    assert drawn[0] == 4 and (seeds[1] is None or drawn[1] == 9)
 
 
 def test_bad_actions_change_nothing_and_name_the_environment():

@@ -56,6 +56,10 @@ class EnvChoice:
         raw = dict(scenario) if isinstance(scenario, Mapping) else load_raw(scenario)
         return validate_scenario(draw(apply_overrides(raw, kwargs["overrides"]), seed))
 
+    def describe_episode(self, policy: str, seed: int) -> str:
+        """For messages, in one line."""
+        return f"{policy}, scenario {' '.join((self.env, *self.overrides))}, seed {seed}"
+
     def _kwargs(self) -> dict[str, Any]:
         """Arguments of :class:`RoceEnv`."""
         if self.env in gymnasium.registry:

@@ -10,8 +10,8 @@ import functools
 import json
 import multiprocessing
 import time
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +26,7 @@ from eval.episode import run_episode
 from eval.progress import Counter
 from roce_gym.env import RoceEnv
 from roce_gym.errors import CheckpointError
-from roce_gym.processes import interrupts_ignored
+from roce_gym.processes import interrupts_ignored, of_a_death
 from roce_gym.reference import cache_key
 from training.environment import EnvChoice
 
@@ -61,6 +61,7 @@ class Episodes:
         self._known: dict[Key, float] = {}
         for row in _read(log):
             self._known[row["policy"], row["key"]] = row["score"]
+        self._jobs = jobs
         self._pool: ProcessPoolExecutor | None = None
         if jobs > 1:
             context = multiprocessing.get_context("spawn")
@@ -91,13 +92,7 @@ class Episodes:
         todo = [(i, s) for i, s in pairs if (policies[i], self._key(s)) not in self._known]
         for _ in range(len(pairs) - len(todo)):
             self._counter.add()
-        try:
-            self._play([contents[i] for i, _ in todo], [seed for _, seed in todo])
-        except BrokenProcessPool:
-            raise CheckpointError(
-                f"{self._log}: a process ended unexpectedly (out of memory?); finished episodes "
-                "are kept, the same command goes on"
-            ) from None
+        self._play([contents[i] for i, _ in todo], [seed for _, seed in todo])
         scores = [self._known[policies[i], self._key(seed)] for i, seed in pairs]
         return np.array(scores).reshape(len(contents), len(seeds))
 
@@ -109,15 +104,9 @@ class Episodes:
     def _play(self, contents: list[SettingsFile], seeds: list[int]) -> None:
         if not contents:
             return
-        choices = [self._choice] * len(contents)
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("a", encoding="utf-8") as file:
-            results: Iterable[tuple[float, float]]
-            if self._pool is None:
-                results = map(play, choices, contents, seeds)
-            else:
-                with interrupts_ignored():  # by its processes, which start here
-                    results = self._pool.map(play, choices, contents, seeds)
+            results = self._results(contents, seeds)
             for content, seed, (score, seconds) in zip(contents, seeds, results, strict=True):
                 row: dict[str, Any] = {
                     "policy": as_policy(content).fingerprint,
@@ -132,6 +121,28 @@ class Episodes:
                 file.flush()
                 self._known[row["policy"], row["key"]] = score
                 self._counter.add(f"J {score:.3f}, seed {seed}")
+
+    def _results(
+        self, contents: list[SettingsFile], seeds: list[int]
+    ) -> Iterator[tuple[float, float]]:
+        """What :func:`play` returns, in order."""
+        if self._pool is None:
+            yield from map(play, [self._choice] * len(contents), contents, seeds)
+            return
+        futures: dict[Future[tuple[float, float]], str] = {}
+        try:
+            with interrupts_ignored():  # by its processes, which start here
+                for content, seed in zip(contents, seeds, strict=True):
+                    future = self._pool.submit(play, self._choice, content, seed)
+                    policy = f"settings {as_policy(content).fingerprint[:12]}"
+                    futures[future] = self._choice.describe_episode(policy, seed)
+            for future in futures:
+                yield future.result()
+        except BrokenProcessPool:
+            raise CheckpointError(
+                f"{self._log}: {of_a_death(futures, self._jobs)}; finished episodes are kept, the "
+                "same command goes on"
+            ) from None
 
 
 def spent(log: Path) -> tuple[int, float]:

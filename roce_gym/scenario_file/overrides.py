@@ -13,7 +13,7 @@ from roce_gym.errors import ConfigError
 from roce_gym.faults import alternatives, element_types
 from roce_gym.scenario_file.read import parse_yaml
 from roce_gym.scenario_file.splits import KEY, changes_of
-from roce_gym.scenario_file.tree import copy_tree, element_keys, is_distribution
+from roce_gym.scenario_file.tree import check_keys, copy_tree, element_keys, is_distribution
 
 _Types = list[Any]
 """What may stand at a place, one entry an alternative; empty where the scenario model ends."""
@@ -29,7 +29,8 @@ def apply_overrides(raw: dict[str, Any], overrides: Sequence[str]) -> dict[str, 
             paths of files start at the current folder.
 
     Raises:
-        ConfigError: not of this form, or nothing of this path exists; lists what exists there.
+        ConfigError: not of this form, or nothing of this path exists; lists what exists there. Or
+            a key of the scenario is no text and no number.
     """
     changes = []
     for text in overrides:
@@ -37,7 +38,9 @@ def apply_overrides(raw: dict[str, Any], overrides: Sequence[str]) -> dict[str, 
         if not equals or not path.strip():
             raise ConfigError(f"override {text!r} is not of the form dotted.path=value")
         changes.append((path.strip(), parse_yaml(value, f"override {text!r}")))
-    return apply_changes(raw, changes)
+    tree = apply_changes(raw, changes)
+    check_keys(tree)
+    return tree
 
 
 def apply_changes(raw: dict[str, Any], changes: Iterable[tuple[str, Any]]) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from roce_gym.errors import ConfigError
+
 DISTRIBUTIONS = frozenset({"uniform", "log_uniform", "integers", "choice"})
 
 
@@ -19,6 +21,22 @@ def copy_tree(node: Any) -> Any:
     if isinstance(node, list | tuple):
         return [copy_tree(value) for value in node]
     return node
+
+
+def check_keys(node: Any, place: str = "scenario") -> None:
+    """What keys may be is for the scenario to say; here, that a file could hold them.
+
+    Raises:
+        ConfigError: a key that is neither text nor a number; says where.
+    """
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if not isinstance(key, str | int | float | None):
+                raise ConfigError(f"{place}: key {key!r} is not allowed; allowed: text or a number")
+            check_keys(value, f"{place}.{key}")
+    elif isinstance(node, list | tuple):
+        for index, value in enumerate(node):
+            check_keys(value, f"{place}.{index}")
 
 
 def element_keys(elements: list[Any]) -> list[str]:

@@ -92,6 +92,29 @@ def test_an_interrupted_evaluation_keeps_what_is_finished_and_goes_on(scenario, 
     assert not list(out.rglob("*.tmp"))
 
 
+def die_at_10001(choice, spec, seed, out):
+    """In place of `play`, in a process of its own; what else is under way then takes long."""
+    if seed == 10_001:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if seed > 10_001:
+        time.sleep(60)
+    return ""
+
+
+@pytest.mark.parametrize(("jobs", "others"), [(1, ""), (2, "; random, .*, seed 10002")])
+def test_a_process_that_dies__names_what_was_under_way(
+    scenario, tmp_path, monkeypatch, jobs, others
+):
+    monkeypatch.setattr(script, "play", die_at_10001)
+    choice = EnvChoice(str(scenario), ("control.horizon_us=200",))
+    more = {"choice": choice, "policies": ("random",), "seeds": tuple(range(10_000, 10_006))}
+    told = (
+        rf"under way: random, scenario .*small\.yaml control.horizon_us=200, seed 10001{others}; fi"
+    )
+    with pytest.raises(CheckpointError, match=told):
+        evaluate(make_evaluation(scenario, tmp_path, **more), jobs=jobs)
+
+
 def test_faults_are_found_before_anything_is_played(scenario, tmp_path, capsys):
     out = tmp_path / "out"
     with pytest.raises(ConfigError, match="'nobody' is unknown; allowed: preset:default"):

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,10 +16,11 @@ from agents.settings_file import SettingsFile, read_settings
 from eval.episode import run_episode
 from eval.progress import Counter
 from eval.search import __main__ as script
+from eval.search import episodes as searched
 from eval.search.episodes import Episodes, as_policy, spent
 from eval.search.plan import Search, SearchPlan, tied_knobs
 from roce_gym.env import RoceEnv
-from roce_gym.errors import ConfigError
+from roce_gym.errors import CheckpointError, ConfigError
 from training.environment import EnvChoice
 
 pytest.importorskip("cma")
@@ -135,6 +137,30 @@ def test_episodes_are_played_as_they_are_scored(scenario, tmp_path):
     assert again[0, 0] == scores[1, 1] and again[1, 0] == scores[0, 1]
     rows = [json.loads(line) for line in log.read_text().split("\n") if line]
     assert len(rows) == 6 and len({(r["policy"], r["key"]) for r in rows}) == 6
+
+
+def die_at_1(choice, content, seed):
+    """In place of `play`, in a process of its own; what else is under way then takes long."""
+    if seed == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if seed > 1:
+        time.sleep(60)
+    return 0.5, 0.1
+
+
+def test_a_process_that_dies__names_what_was_under_way(scenario, tmp_path, monkeypatch):
+    monkeypatch.setattr(searched, "play", die_at_1)
+    env = RoceEnv(str(scenario))
+    content = SettingsFile(dict.fromkeys(env.knobs.names, 0.0))
+    log, counter = tmp_path / "log.jsonl", Counter("episodes", 6)
+    name = f"settings {as_policy(content).fingerprint[:12]}, scenario {scenario}, seed"
+    told = re.escape(f"{log}: ") + rf".*under way: {name} 1; {name} 2; finished episodes are kept"
+    with (
+        pytest.raises(CheckpointError, match=told),
+        Episodes(EnvChoice(str(scenario)), log, 2, counter) as episodes,
+    ):
+        episodes([content], range(6))
+    assert spent(log)[0] == 1
 
 
 def test_what_another_scenario_scored_does_not_count(scenario, tmp_path):
