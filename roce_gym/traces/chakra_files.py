@@ -11,7 +11,7 @@ from roce_gym.bounded import read_bounded
 from roce_gym.errors import TraceFileError
 from roce_gym.traces.limits import MAX_RANKS
 
-_NAME = re.compile(r"(.*)\.([0-9]{1,9})\.et", re.DOTALL)
+_NAME = re.compile(r"(.*)\.(-?[0-9]{1,40})\.et", re.DOTALL)
 _MAX_ENTRIES = 4 * MAX_RANKS
 
 
@@ -36,6 +36,10 @@ def chakra_files(path: str | Path) -> list[Path]:
         found = _NAME.fullmatch(name)
         if found is None or (prefix is not None and found[1] != prefix):
             continue
+        if not 0 <= int(found[2]) < MAX_RANKS:
+            raise TraceFileError(
+                f"{folder / name}: rank {found[2]} is not allowed; allowed: 0 … {MAX_RANKS - 1}"
+            )
         prefixes.add(found[1])
         if by_rank.setdefault(int(found[2]), folder / name) != folder / name:
             if len(prefixes) == 1:

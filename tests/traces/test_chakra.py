@@ -226,6 +226,12 @@ def test_files(tmp_path):
     (folder / "second.01.et").write_bytes(b"")
     with pytest.raises(TraceFileError, match="rank 1 has two files"):
         read_chakra(folder / "second")
+    for rank in ("-1", "1000000000000"):
+        wrong = folder / f"second.{rank}.et"
+        wrong.write_bytes(b"")
+        with pytest.raises(TraceFileError, match=f"rank {rank} is not allowed; allowed: 0 … "):
+            read_chakra(folder / "second")
+        wrong.unlink()
 
 
 @pytest.mark.parametrize("names", [[0, 1, 3], ["00", "01", "03"]])
