@@ -226,6 +226,7 @@ def test_files(tmp_path):
     (folder / "second.01.et").write_bytes(b"")
     with pytest.raises(TraceFileError, match="rank 1 has two files"):
         read_chakra(folder / "second")
+    (folder / "second.01.et").unlink()
     for rank in ("-1", "1000000000000"):
         wrong = folder / f"second.{rank}.et"
         wrong.write_bytes(b"")
