@@ -57,6 +57,8 @@ def expand(operation, algorithm, n, server, total, options) -> list[Transfer]:
     for step in steps:
         own = ceil(step.share * total / copies)
         pieces = ceil(Fraction(own * (qps if split else 1), chunk))
+        if algorithm == "ring" and operation != "broadcast" and options.chunk_bytes is None:
+            pieces = min(pieces, 16)
         counts.append(pieces * options.slices)
         sizes.append(ceil(Fraction(own, counts[-1])))
     for channel in range(options.channels):

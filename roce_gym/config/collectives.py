@@ -59,7 +59,7 @@ class Collective(RoundsJob):
     chunk_bytes: Count | None = Field(
         None,
         description="largest piece of a step; None: NCCL_BUFFSIZE / NCCL_STEPS = 4 MiB / 8, and in "
-        "trees 32 KiB, shared by channels and queue pairs",
+        "trees 32 KiB, shared by channels and queue pairs; at most 16 in a step of a ring",
     )
     slices: Annotated[int, Field(ge=1, le=64)] = Field(
         1, description="messages of a piece, each passed on by itself"

@@ -168,3 +168,15 @@ def test_memory_grows_with_ranks_and_channels_alone(algorithm, channels, lanes, 
     assert len(machine.src) <= lanes * n
     assert len(machine.need_lane) <= needs * n
     assert machine.sizes(1 << 30, options).size == 3 * len(machine.phases)
+
+
+def test_steps_of_a_ring_have_few_pieces_unless_their_size_is_given():
+    """Else a step of each of many ranks, posted at once, would need memory by its bytes."""
+    machine = make_machine("all_reduce", "ring", 8, np.arange(8, dtype=np.int32), Options())
+    step = 100 * 2**20
+    ((messages, size, ahead),) = machine.sizes(8 * step, Options())
+    assert (messages, size, ahead) == (14 * 16, -(-step // 16), 16)
+    ((messages, size, _),) = machine.sizes(8 * step, Options(chunk_bytes=2**20))
+    assert (messages, size) == (14 * 100, 2**20)
+    ((messages, size, _),) = machine.sizes(2**20 * 8, Options())
+    assert (messages, size) == (14 * 2, 2**19)

@@ -28,6 +28,10 @@ TREE_CHUNK_BYTES = 1 << 15
 """Of all channels and queue pairs together. To what NCCL makes the pieces of trees smaller when
 there are few of them (src/enqueue.cc); of larger ones the windows of leaves fill queues."""
 
+MOST_RING_PIECES = 16
+"""Of a step of a ring, unless their size is given: a link is busy with two, and memory for one step
+of every rank does not grow with the bytes."""
+
 _MIN_CHUNK_BYTES = 1 << 12
 """Of one of many channels: a packet of the largest RoCE MTU (IBTA volume 1)."""
 
@@ -98,7 +102,10 @@ class Machine(NamedTuple):
         for phase in self.phases:
             step = -(-total * phase.numerator // (phase.denominator * options.copies))
             piece = step * (options.qps_per_connection if options.split_data_on_qps else 1)
-            messages = -(-piece // chunk_bytes) * options.slices
+            pieces = -(-piece // chunk_bytes)
+            if self.algorithm == "ring" and phase.rolls and options.chunk_bytes is None:
+                pieces = min(pieces, MOST_RING_PIECES)
+            messages = pieces * options.slices
             ahead = messages if phase.rolls else phase.window * options.slices
             rows.append((phase.steps * messages, -(-step // messages), ahead))
         return np.array(rows, np.int64)
