@@ -11,6 +11,7 @@ from roce_gym.assembly.jobs import WITH_MEMBERS
 from roce_gym.assembly.senders import has_credits
 from roce_gym.config import NicConfig, Scenario
 from roce_gym.sim import types as t
+from roce_gym.sim.bucket_width import LOOK_EVENTS
 from roce_gym.topology.graph import Network
 from roce_gym.units import PS_PER_S, ps_per_kib
 from roce_gym.workload.plan import Plan
@@ -101,6 +102,7 @@ def make_core(
     core = np.zeros(1, t.CORE)
     core["cursor"] = num_places
     core["bucket_shift"] = shift
+    core["width_look"] = LOOK_EVENTS
     core["horizon_ps"] = (buckets - 2) << shift
     core["packets_left"] = num_packets
     core["messages_left"] = num_messages

@@ -13,7 +13,7 @@ from roce_gym.sim.jit import rare
 from roce_gym.sim.types import NONE
 from roce_gym.sim.wheel import put
 
-_LOOK_EVENTS = 8192
+LOOK_EVENTS = 8192
 """Events between two looks at the width: far more than there are in the queue of most fabrics."""
 _MOST_SHIFT = 20
 """Widest: 1 us. A key has 23 bits for the time in a bucket."""
@@ -39,7 +39,7 @@ def adapt_width(s, core, events):
         file_anew(s, core, shift)
     core["width_events"] = events
     core["width_ps"] = core["now_ps"]
-    core["width_look"] = events + _LOOK_EVENTS
+    core["width_look"] = events + LOOK_EVENTS
 
 
 @rare

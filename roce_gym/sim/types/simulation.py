@@ -74,7 +74,7 @@ CORE = np.dtype(
         ("bucket_ps", np.int64),  # start of the current bucket
         ("bucket_shift", np.int64),  # a bucket is 2^shift ps wide
         ("horizon_ps", np.int64),  # the wheel reaches this far
-        ("width_look", np.int64),  # events until the next look at the width
+        ("width_look", np.int64),  # `events` at which the width is looked at next
         ("width_events", np.int64),  # events and time at the last look
         ("width_ps", np.int64),
         ("cursor", np.int64),  # next event of the current bucket, into State.current
